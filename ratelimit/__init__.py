@@ -1,0 +1,1 @@
+"""Envoy's RateLimitService: limits, algorithms, counter stores."""

@@ -1,0 +1,1 @@
+"""The management server: translates the mesh into Envoy resources and streams them."""

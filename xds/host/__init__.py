@@ -1,0 +1,1 @@
+"""Carries the stream engine over grpcio."""

@@ -1,0 +1,1 @@
+"""Encoded resources, sets of them, and snapshots: what translation makes and streams carry."""

@@ -1,0 +1,90 @@
+"""Resources of one type in one layer, as an immutable set that knows what changed since an older one."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+from xds.resources.resource import Resource
+
+_MASK = (1 << 64) - 1
+
+
+class Diff(NamedTuple):
+    """What turns one set into another; both sorted by name."""
+
+    changed: tuple[Resource, ...]
+    removed: tuple[str, ...]
+
+
+NO_DIFF = Diff((), ())
+
+
+class ResourceSet:
+    """An immutable name -> Resource mapping with a commutative checksum.
+
+    Shared by every view that contains the layer. The difference between two sets is computed once, whichever and
+    however many streams ask for it.
+    """
+
+    __slots__ = ("__weakref__", "_diffs", "checksum", "entries")
+
+    def __init__(self, entries: Mapping[str, Resource], checksum: int) -> None:
+        self.entries = entries
+        self.checksum = checksum
+        self._diffs: WeakKeyDictionary[ResourceSet, Diff] = WeakKeyDictionary()
+
+    @classmethod
+    def of(cls, resources: Iterable[Resource]) -> "ResourceSet":
+        """A set of these; a later resource replaces an earlier one of the same name."""
+        entries = {resource.name: resource for resource in resources}
+        return cls(MappingProxyType(entries), sum(r.checksum for r in entries.values()) & _MASK)
+
+    def with_changes(self, changes: Mapping[str, Resource | None]) -> "ResourceSet":
+        """The set with these put in, or taken out where None; itself when that changes nothing."""
+        real = {name: new for name, new in changes.items() if self.entries.get(name) != new}
+        if not real:
+            return self
+        entries = dict(self.entries)
+        checksum = self.checksum
+        for name, new in real.items():
+            if (old := entries.pop(name, None)) is not None:
+                checksum -= old.checksum
+            if new is not None:
+                entries[name] = new
+                checksum += new.checksum
+        newer = ResourceSet(MappingProxyType(entries), checksum & _MASK)
+        newer._diffs[self] = _diff(real)
+        return newer
+
+    def since(self, older: "ResourceSet") -> Diff:
+        """What changed from `older` to this one."""
+        if older is self:
+            return NO_DIFF
+        if (known := self._diffs.get(older)) is None:
+            changes: dict[str, Resource | None] = {
+                name: new for name, new in self.entries.items() if older.entries.get(name) != new
+            }
+            changes.update(dict.fromkeys(older.entries.keys() - self.entries.keys()))
+            known = self._diffs[older] = _diff(changes)
+        return known
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __iter__(self) -> Iterator[Resource]:
+        return iter(self.entries.values())
+
+    def __repr__(self) -> str:
+        return f"<ResourceSet {len(self.entries)} {self.checksum:016x}>"
+
+
+def _diff(changes: Mapping[str, Resource | None]) -> Diff:
+    names = sorted(changes)
+    return Diff(
+        tuple(new for name in names if (new := changes[name]) is not None),
+        tuple(name for name in names if changes[name] is None),
+    )
+
+
+EMPTY = ResourceSet(MappingProxyType({}), 0)

@@ -1,0 +1,44 @@
+"""A snapshot: everything one view may see, as layers that it shares with other views."""
+
+from collections.abc import Iterator, Mapping
+
+from xds.resources.resource import Resource
+from xds.resources.resource_set import ResourceSet
+
+Layers = tuple[ResourceSet, ...]
+"""Resource sets of one type with disjoint names; position i of two snapshots of a view is the same layer."""
+
+
+class Snapshot:
+    """Immutable. `layers[type_url]` are the sets of that type; a type that is missing has no resources."""
+
+    __slots__ = ("__weakref__", "_versions", "layers")
+
+    def __init__(self, layers: Mapping[str, Layers]) -> None:
+        self.layers = layers
+        self._versions: dict[str, str] = {}
+
+    def version(self, type_url: str) -> str:
+        """The type's version: a commutative hash of its members, equal on every replica for equal content."""
+        if (known := self._versions.get(type_url)) is None:
+            total = sum(part.checksum for part in self.layers.get(type_url, ()))
+            known = self._versions[type_url] = f"{total & ((1 << 64) - 1):016x}"
+        return known
+
+    def get(self, type_url: str, name: str) -> Resource | None:
+        for part in self.layers.get(type_url, ()):
+            if (found := part.entries.get(name)) is not None:
+                return found
+        return None
+
+    def all(self, type_url: str) -> Iterator[Resource]:
+        """Resources of a type, layer by layer."""
+        for part in self.layers.get(type_url, ()):
+            yield from part
+
+    def __repr__(self) -> str:
+        counts = {url.rpartition(".")[2]: sum(map(len, parts)) for url, parts in self.layers.items()}
+        return f"<Snapshot {counts}>"
+
+
+NOTHING = Snapshot({})

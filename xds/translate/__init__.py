@@ -1,0 +1,1 @@
+"""From the mesh to Envoy resources: pure, per service, without a clock."""
