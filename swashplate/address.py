@@ -1,0 +1,36 @@
+"""`host:port`, as settings, flags and bootstraps write it."""
+
+from ipaddress import ip_address
+from typing import NamedTuple, Self
+
+
+class Address(NamedTuple):
+    """Where something listens or is reached. `host` is an IP address (IPv6 without brackets) or a DNS name."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """From `127.0.0.1:18000`, `[::1]:18000`, `name:18000`, or `:18000` (every IPv4 address).
+
+        Port 0 asks for any free port. ValueError where it is none of these.
+        """
+        host, colon, port = text.strip().rpartition(":")
+        bracketed = host.startswith("[") and host.endswith("]")
+        if not colon or (":" in host and not bracketed):
+            raise ValueError(f"{text!r} is not host:port (an IPv6 address goes in brackets: [::1]:18000)")
+        if not (port.isascii() and port.isdigit() and int(port) <= 0xFFFF):
+            raise ValueError(f"{port!r} in {text!r} is not a port: a number from 0 to 65535")
+        return cls(host.strip("[]") or "0.0.0.0", int(port))
+
+    @property
+    def is_ip(self) -> bool:
+        try:
+            ip_address(self.host)
+        except ValueError:
+            return False
+        return True
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"

@@ -1,0 +1,148 @@
+"""The admin HTTP server: health, metrics, status, what a node gets. For operators; it has no login."""
+
+import errno
+from collections.abc import Awaitable, Callable, Mapping
+from html import escape
+from typing import Any, Final, Protocol
+
+from aiohttp import web
+
+from swashplate import VERSION, metrics
+from swashplate.address import Address
+from swashplate.status import StatusReport
+
+PAGES: Final = {
+    "/healthz": "200 while the process makes progress",
+    "/readyz": "200 once every source has answered; 503 with the reasons before, and while shutting down",
+    "/metrics": "Prometheus metrics",
+    "/status": "sources, files in error, and connected proxies, as JSON (what <code>swashplate status</code> shows)",
+    "/config?node=ID": "the Envoy configuration of a node, as JSON (what <code>swashplate render</code> shows)",
+}
+
+
+class Subject(Protocol):
+    """What the admin server shows and steers. Reasons are sentences; none means healthy, or ready."""
+
+    def sick(self) -> tuple[str, ...]: ...
+
+    def unready(self) -> tuple[str, ...]: ...
+
+    def status(self) -> StatusReport: ...
+
+    def config(self, node_id: str, cluster: str | None, version: str | None) -> Mapping[str, Any]:
+        """Raises ValueError for a version that is none, or that is not supported."""
+        ...
+
+    def confirm(self, source: str, service: str | None) -> tuple[str, ...]:
+        """Names of the services whose removal was held. LookupError when there is no such source or service."""
+        ...
+
+
+class AddressTakenError(OSError):
+    """Something else listens there. The message names the address, its use, and the flag that moves it."""
+
+    def __init__(self, address: Address, use: str, flag: str) -> None:
+        super().__init__(f"{address} is taken: {use} cannot listen there. Choose another address with {flag}.")
+
+
+class AdminServer:
+    """Serves `subject` on HTTP from `start` to `stop`."""
+
+    def __init__(self, subject: Subject, recorded: metrics.Metrics) -> None:
+        self._subject = subject
+        self._metrics = recorded
+        self._runner: web.AppRunner | None = None
+
+    async def start(self, address: Address) -> Address:
+        """The address it is bound to (with the real port, where 0 was asked). AddressTakenError, OSError."""
+        self._runner = web.AppRunner(self.application(), access_log=None)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, address.host, address.port, shutdown_timeout=1.0)
+        try:
+            await site.start()
+        except OSError as failure:
+            await self.stop()
+            if failure.errno == errno.EADDRINUSE:
+                raise AddressTakenError(address, "the admin server", "--admin") from failure
+            raise
+        return Address(address.host, self._runner.addresses[0][1])
+
+    async def stop(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    def application(self) -> web.Application:
+        """The pages, not yet listening anywhere."""
+        app = web.Application(middlewares=[_only_plain_requests])
+        app.add_routes(
+            [
+                web.get("/", self._index),
+                web.get("/healthz", self._healthz),
+                web.get("/readyz", self._readyz),
+                web.get("/metrics", self._metrics_page),
+                web.get("/status", self._status),
+                web.get("/config", self._config),
+                web.post("/confirm", self._confirm),
+            ]
+        )
+        return app
+
+    async def _index(self, _: web.Request) -> web.Response:
+        rows = "".join(
+            f'<li><a href="{escape(path.partition("?")[0])}">{escape(path)}</a>: {text}</li>'
+            for path, text in PAGES.items()
+        )
+        page = f"<!doctype html><title>swashplate</title><h1>swashplate {escape(VERSION)}</h1><ul>{rows}</ul>"
+        return web.Response(text=page, content_type="text/html")
+
+    async def _healthz(self, _: web.Request) -> web.Response:
+        return _probe(self._subject.sick())
+
+    async def _readyz(self, _: web.Request) -> web.Response:
+        return _probe(self._subject.unready())
+
+    async def _metrics_page(self, _: web.Request) -> web.Response:
+        return web.Response(body=self._metrics.text(), headers={"Content-Type": metrics.CONTENT_TYPE})
+
+    async def _status(self, _: web.Request) -> web.Response:
+        return web.Response(text=self._subject.status().model_dump_json(), content_type="application/json")
+
+    async def _config(self, request: web.Request) -> web.Response:
+        if not (node := request.query.get("node")):
+            return _error(400, "say which node: /config?node=ID")
+        try:
+            config = self._subject.config(node, request.query.get("cluster"), request.query.get("envoy_version"))
+        except ValueError as failure:
+            return _error(400, str(failure))
+        return web.json_response(config)
+
+    async def _confirm(self, request: web.Request) -> web.Response:
+        if not (source := request.query.get("source")):
+            return _error(400, "say whose removals: /confirm?source=NAME, and &service=NAME for one alone")
+        try:
+            confirmed = self._subject.confirm(source, request.query.get("service"))
+        except LookupError as failure:
+            return _error(404, str(failure.args[0]))
+        return web.json_response({"confirmed": list(confirmed)})
+
+
+def _probe(reasons: tuple[str, ...]) -> web.Response:
+    return web.Response(status=503 if reasons else 200, text="".join(f"{line}\n" for line in reasons or ("ok",)))
+
+
+def _error(status: int, message: str) -> web.Response:
+    return web.json_response({"error": message}, status=status)
+
+
+@web.middleware
+async def _only_plain_requests(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """Refuse what a web page of some other site makes a browser send: that could change things here."""
+    if request.method not in ("GET", "HEAD") and request.headers.get("Sec-Fetch-Site", "none") not in (
+        "none",
+        "same-origin",
+    ):
+        return _error(403, "requests from other sites are refused")
+    return await handler(request)

@@ -1,0 +1,102 @@
+"""`swashplate bootstrap`: what an Envoy, or a gRPC client, needs to find this server."""
+
+import json
+from typing import Any
+
+import click
+
+from mesh.service import Locality
+from swashplate.address import Address
+from swashplate.bootstrap import Client, envoy_bootstrap, grpc_bootstrap
+from swashplate.options import with_settings
+from swashplate.output import format_option, print_data
+from swashplate.settings import Settings
+
+_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+class _AddressType(click.ParamType[Address]):
+    name = "host:port"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Address:
+        try:
+            return value if isinstance(value, Address) else Address.parse(value)
+        except ValueError as failure:
+            self.fail(str(failure), param, ctx)
+
+
+@click.command(name="bootstrap", short_help="Print the bootstrap of an Envoy or a gRPC client.")
+@with_settings("listen")
+@click.option("--node", "node_id", required=True, help="The node's id, unique in the fleet.")
+@click.option("--cluster", help="Name of the node's own service.  [default: the node's id]")
+@click.option("--region", default="", help="Where the node runs.")
+@click.option("--zone", default="", help="Where the node runs, in the region.")
+@click.option("--sub-zone", default="", help="Where the node runs, in the zone.")
+@click.option(
+    "--metadata",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Node metadata; VALUE is JSON, or else text. May be repeated.",
+)
+@click.option(
+    "--server",
+    "servers",
+    multiple=True,
+    type=_AddressType(),
+    help="Address of a server. May be repeated for several replicas.  [default: the listen setting]",
+)
+@click.option(
+    "--envoy-admin",
+    type=_AddressType(),
+    default="127.0.0.1:9901",
+    show_default=True,
+    help="Where the Envoy's own admin interface listens.",
+)
+@click.option("--sotw", is_flag=True, help="State-of-the-world ADS, instead of incremental.")
+@click.option("--grpc", is_flag=True, help="The JSON of GRPC_XDS_BOOTSTRAP instead, for a proxyless gRPC client.")
+@format_option("yaml", "json")
+def command(
+    settings: Settings,
+    node_id: str,
+    cluster: str | None,
+    region: str,
+    zone: str,
+    sub_zone: str,
+    metadata: tuple[str, ...],
+    servers: tuple[Address, ...],
+    envoy_admin: Address,
+    sotw: bool,
+    grpc: bool,
+    output: str,
+) -> None:
+    """Print the bootstrap of an Envoy: its node, this server as its ADS server, and what later features need.
+
+    \b
+    swashplate bootstrap --node web-1 --cluster web > bootstrap.yaml
+    envoy -c bootstrap.yaml
+    """
+    listen = Address(_EVERYWHERE.get(settings.listen.host, settings.listen.host), settings.listen.port)
+    client = Client(
+        node_id=node_id,
+        cluster=cluster or node_id,
+        servers=servers or (listen,),
+        locality=Locality(region, zone, sub_zone),
+        metadata=dict(_metadata(item) for item in metadata),
+        admin=envoy_admin,
+        incremental=not sotw,
+    )
+    if grpc:
+        # gRPC reads JSON only.
+        print_data(grpc_bootstrap(client), "json")
+    else:
+        print_data(envoy_bootstrap(client), output)
+
+
+def _metadata(item: str) -> tuple[str, Any]:
+    key, equals, value = item.partition("=")
+    if not (key and equals):
+        raise click.BadParameter(f"{item!r} is not KEY=VALUE", param_hint="--metadata")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value

@@ -1,0 +1,48 @@
+"""Structured logs: one line for each meaningful event, for people on a terminal, as JSON anywhere else."""
+
+import logging
+import sys
+from collections.abc import Sequence
+from typing import Literal, TextIO
+
+import structlog
+from structlog.types import Processor
+
+Level = Literal["debug", "info", "warning", "error"]
+Format = Literal["auto", "console", "json"]
+
+_SHARED: Sequence[Processor] = (
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_log_level,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+)
+
+
+def configure(level: Level, style: Format, stream: TextIO = sys.stderr) -> None:
+    """Send every log line of this process to `stream`, those of the libraries too.
+
+    `auto` is `console` where `stream` is a terminal, else `json`.
+    """
+    console = style == "console" or (style == "auto" and stream.isatty())
+    renderer: tuple[Processor, ...] = (
+        (structlog.dev.ConsoleRenderer(colors=stream.isatty()),)
+        if console
+        else (structlog.processors.format_exc_info, structlog.processors.JSONRenderer(sort_keys=False))
+    )
+    structlog.configure(
+        processors=[*_SHARED, *renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.WriteLoggerFactory(stream),
+        cache_logger_on_first_use=False,
+    )
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=_SHARED,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderer],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers = [handler]
+    # What the libraries say at INFO (every admin request) is of no use to an operator.
+    root.setLevel(logging.DEBUG if level == "debug" else logging.WARNING)

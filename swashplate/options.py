@@ -1,0 +1,98 @@
+"""Settings as command line options: from flags, then the environment, then the settings file, then defaults."""
+
+import functools
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from click.core import ParameterSource
+from pydantic import ValidationError
+
+from swashplate import settings_file
+from swashplate.settings import ENVIRONMENT_PREFIX, PATHS, Settings, default_text, environment_variable, flag
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# The defaults that click shows are the model's; given to it, they would win over the file.
+_OVERRIDING = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+
+
+def with_settings(*names: str) -> Callable[[F], F]:
+    """Give a command `--config` and the options of these settings; it gets them as one `settings` argument."""
+
+    def decorate(command: F) -> F:
+        @functools.wraps(command)
+        def call(*args: Any, config: Path | None, **kwargs: Any) -> Any:
+            values = {name: kwargs.pop(name) for name in names}
+            given = {name: value for name, value in values.items() if _source(name) in _OVERRIDING}
+            return command(*args, settings=load(config, given), **kwargs)
+
+        decorated: Any = call
+        for name in reversed(names):
+            decorated = _option(name)(decorated)
+        return _config_option(decorated)  # type: ignore[no-any-return]
+
+    return decorate
+
+
+def load(config: Path | None, given: Mapping[str, str]) -> Settings:
+    """The settings of a file, overridden by those given as text.
+
+    Ends the command with click.UsageError that names the flag or variable of a bad value, or with
+    settings_file.BadSettingsFileError.
+    """
+    values = settings_file.read(config) if config is not None else {}
+    try:
+        return Settings.model_validate({**values, **given})
+    except ValidationError as failure:
+        lines = [_explained(str(error["loc"][0]), error["msg"], given) for error in failure.errors()]
+        raise click.UsageError("\n".join(lines)) from failure
+
+
+def _explained(name: str, message: str, given: Mapping[str, str]) -> str:
+    message = message.removeprefix("Value error, ")
+    place = environment_variable(name) if _source(name) is ParameterSource.ENVIRONMENT else flag(name)
+    return f"{place}: {message} (got {given.get(name)!r})"
+
+
+def _source(name: str) -> ParameterSource | None:
+    return click.get_current_context().get_parameter_source(name)
+
+
+def _option(name: str) -> Callable[[F], F]:
+    field = Settings.model_fields[name]
+    return click.option(
+        flag(name),
+        name,
+        type=click.Path() if name in PATHS else str,
+        metavar=_metavar(name),
+        envvar=environment_variable(name),
+        show_envvar=True,
+        default=default_text(name),
+        show_default=True,
+        help=field.description,
+    )
+
+
+def _config_option(command: Any) -> Any:
+    return click.option(
+        "--config",
+        type=click.Path(path_type=Path, dir_okay=False),
+        envvar=f"{ENVIRONMENT_PREFIX}CONFIG",
+        show_envvar=True,
+        help="YAML file of settings, by their names with underscores. Flags and environment variables win over it.",
+    )(command)
+
+
+def _metavar(name: str) -> str:
+    if name in PATHS:
+        return "PATH"
+    match default_text(name):
+        case str(text) if ":" in text:
+            return "HOST:PORT"
+        case str(text) if text[0].isdigit():
+            return "DURATION"
+    annotation = Settings.model_fields[name].annotation
+    choices = getattr(annotation, "__args__", ())
+    return f"[{'|'.join(choices)}]" if choices else "NAME"

@@ -1,0 +1,49 @@
+"""What commands print, and how they fail."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import click
+import yaml
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PROBLEMS = 1
+"""Exit code: what was looked at has problems."""
+
+UNUSABLE = 2
+"""Exit code: wrong usage, or something could not be read, reached or listened on."""
+
+
+class UnusableError(click.ClickException):
+    """Ends the command with one line and exit code 2."""
+
+    exit_code = UNUSABLE
+
+
+def format_option(*formats: str) -> Callable[[F], F]:
+    """`-o`, with the first of these formats as the default; the command gets it as `output`."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(formats),
+        default=formats[0],
+        show_default=True,
+        help="Form of the output.",
+    )
+
+
+def print_data(data: Mapping[str, Any], output: str) -> None:
+    """Plain data to standard output, as `yaml` or `json`, keys in their own order."""
+    if output == "json":
+        click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+    else:
+        click.echo(yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=118), nl=False)
+
+
+class _Dumper(yaml.CSafeDumper):
+    """Writes a value that occurs twice twice: Envoy's YAML has no need of anchors."""
+
+    def ignore_aliases(self, _: Any) -> bool:
+        return True

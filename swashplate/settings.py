@@ -1,0 +1,125 @@
+"""Every setting of the program, once: its name, type, default and meaning.
+
+The command line, the environment variables, the settings file and docs/reference/settings.md are made from
+this model.
+"""
+
+import re
+import socket
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from swashplate import logs
+from swashplate.address import Address
+
+ENVIRONMENT_PREFIX = "SWASHPLATE_"
+
+_UNITS = {"ms": timedelta(milliseconds=1), "s": timedelta(seconds=1), "m": timedelta(minutes=1)}
+_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m))+", re.ASCII)
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m)", re.ASCII)
+
+
+def _address(value: object) -> object:
+    return Address.parse(value) if isinstance(value, str) else value
+
+
+def _duration(value: object) -> object:
+    if isinstance(value, timedelta):
+        return value
+    text = str(value)
+    if text == "0":
+        return timedelta(0)
+    if not _DURATION.fullmatch(text):
+        raise ValueError(f"{text!r} is not a duration, such as 250ms, 5s or 1m30s")
+    return sum((float(number) * _UNITS[unit] for number, unit in _PART.findall(text)), timedelta(0))
+
+
+AddressSetting = Annotated[Address, BeforeValidator(_address)]
+Duration = Annotated[timedelta, BeforeValidator(_duration)]
+
+
+class Settings(BaseModel):
+    """What the program runs by. Durations are written like `250ms`, `5s`, `1m30s`; `0` means at once."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+    services: Path | None = Field(
+        None, description="File of services and their endpoints, or a directory of such files. Watched."
+    )
+    routes: Path | None = Field(None, description="Directory of route files (or one such file). Watched.")
+    state: Path | None = Field(
+        None,
+        description=(
+            "Directory that keeps the last good services and routes over a restart. Without it, a restart serves "
+            "only what the files say at that time."
+        ),
+    )
+    listen: AddressSetting = Field(
+        Address("127.0.0.1", 18000), description="Address of the gRPC server that Envoys connect to (ADS)."
+    )
+    admin: AddressSetting = Field(
+        Address("127.0.0.1", 18001),
+        description="Address of the admin HTTP server: health, metrics, status. It has no login: keep it private.",
+    )
+    namespace: str = Field(
+        "default", min_length=1, description="Namespace of services and routes that name none themselves."
+    )
+    cluster_domain: str = Field(
+        "cluster.local", min_length=1, description="Last part of the names name.namespace.svc.<cluster domain>."
+    )
+    egress: AddressSetting = Field(
+        Address("127.0.0.1", 10000),
+        description="Address where each Envoy listens for its applications' outgoing requests.",
+    )
+    identifier: str = Field(
+        default_factory=socket.gethostname,
+        min_length=1,
+        description="Name of this server in answers to Envoys and in status. Default: this machine's host name.",
+    )
+    debounce_quiet: Duration = Field(
+        timedelta(milliseconds=100),
+        ge=timedelta(0),
+        description="A change goes out when nothing more has changed for this long.",
+    )
+    debounce_limit: Duration = Field(
+        timedelta(milliseconds=500),
+        ge=timedelta(0),
+        description="A change goes out after this long at the latest, however much goes on changing.",
+    )
+    shutdown_grace: Duration = Field(
+        timedelta(seconds=5), ge=timedelta(0), description="How long open streams may take to end at shutdown."
+    )
+    log_level: logs.Level = Field("info", description="The least severe log lines that are written.")
+    log_format: logs.Format = Field(
+        "auto", description="auto writes for people on a terminal, JSON lines anywhere else."
+    )
+
+
+PATHS = ("services", "routes", "state")
+"""Settings that are paths. In a settings file they are relative to that file's directory."""
+
+
+def flag(name: str) -> str:
+    """`log_level` -> `--log-level`."""
+    return "--" + name.replace("_", "-")
+
+
+def environment_variable(name: str) -> str:
+    """`log_level` -> `SWASHPLATE_LOG_LEVEL`."""
+    return ENVIRONMENT_PREFIX + name.upper()
+
+
+def default_text(name: str) -> str | None:
+    """The default as an operator would write it; None where there is none, or where it depends on the machine."""
+    return written(Settings.model_fields[name].default) if not Settings.model_fields[name].default_factory else None
+
+
+def written(value: Any) -> str | None:
+    """A setting's value as an operator would write it; None for no value."""
+    if isinstance(value, timedelta):
+        milliseconds = value // timedelta(milliseconds=1)
+        return f"{milliseconds}ms" if milliseconds % 1000 else f"{milliseconds // 1000}s"
+    return None if value is None else str(value)

@@ -1,0 +1,133 @@
+"""What a server says about itself, its sources and its proxies: the JSON of /status and of `swashplate status`."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+
+class _Report(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class NackReport(_Report):
+    """A proxy's refusal. `message` is the proxy's own text, `resources` what the refused answer held."""
+
+    message: str
+    version: str
+    resources: tuple[str, ...]
+    at: datetime
+
+
+class TypeReport(_Report):
+    """One resource type at one proxy. `type` is its short name (CDS, EDS, ...)."""
+
+    type: str
+    state: Literal["synced", "stale", "not sent", "nacked"]
+    resources: int
+    sent_version: str
+    acked_version: str
+    sent_at: datetime | None
+    nack: NackReport | None
+
+
+class ProxyReport(_Report):
+    """A connected client: one stream. `server` is the identifier of the server it is connected to."""
+
+    server: str
+    node: str
+    cluster: str
+    user_agent: str
+    variant: Literal["sotw", "delta"]
+    peer: str
+    connected_at: datetime
+    types: tuple[TypeReport, ...]
+
+
+class SourceReport(_Report):
+    """Where services or routes come from.
+
+    `fresh` follows its source; `stale` serves what was last good; `waiting` has had no first answer yet.
+    `held` names the services whose removal waits for a confirmation.
+    """
+
+    server: str
+    name: str
+    kind: Literal["services", "routes"]
+    state: Literal["fresh", "stale", "waiting"]
+    services: int
+    last_sync: datetime | None
+    stale_since: datetime | None
+    error: str | None
+    held: tuple[str, ...]
+
+
+class ProblemReport(_Report):
+    """A problem of an operator's file. `text` is for people: the place, the line with a caret, the fix."""
+
+    server: str
+    severity: Literal["error", "warning"]
+    code: str
+    file: str
+    line: int
+    column: int
+    message: str
+    fix: str
+    text: str
+
+
+class ServerReport(_Report):
+    """The server itself. `reasons` say why it is not ready; empty when it is."""
+
+    identifier: str
+    version: str
+    listen: str
+    started_at: datetime
+    ready: bool
+    reasons: tuple[str, ...]
+
+
+class StatusReport(_Report):
+    """Of one server, or of several merged. `warnings` say what translation left out, and why."""
+
+    servers: tuple[ServerReport, ...]
+    sources: tuple[SourceReport, ...]
+    problems: tuple[ProblemReport, ...]
+    warnings: tuple[str, ...]
+    proxies: tuple[ProxyReport, ...]
+
+    @property
+    def in_force(self) -> bool:
+        """Whether everything that operators wrote is in force at every proxy, as far as the servers know.
+
+        False when a file is in error, a source is in error, a removal is held, a server is not ready, or a proxy
+        refused something.
+        """
+        return not (
+            any(not server.ready for server in self.servers)
+            or any(problem.severity == "error" for problem in self.problems)
+            or any(source.error or source.held for source in self.sources)
+            or any(part.state == "nacked" for proxy in self.proxies for part in proxy.types)
+        )
+
+    def of_node(self, node: str) -> "StatusReport":
+        """The same with the proxies of this node id only."""
+        return self.model_copy(update={"proxies": tuple(p for p in self.proxies if p.node == node)})
+
+
+def merged(reports: Iterable[StatusReport]) -> StatusReport:
+    """The reports of several servers as one, proxies sorted by node. Warnings that servers share come once."""
+    parts = list(reports)
+    return StatusReport(
+        servers=tuple(server for part in parts for server in part.servers),
+        sources=tuple(source for part in parts for source in part.sources),
+        problems=tuple(problem for part in parts for problem in part.problems),
+        warnings=tuple(dict.fromkeys(warning for part in parts for warning in part.warnings)),
+        proxies=tuple(
+            sorted(
+                (proxy for part in parts for proxy in part.proxies),
+                key=lambda proxy: (proxy.node, proxy.server, proxy.connected_at),
+            )
+        ),
+    )
