@@ -1,0 +1,179 @@
+"""A document against a pydantic model: the model's value, or every problem at once, each at its place."""
+
+import difflib
+import types
+import typing
+from collections.abc import Collection, Iterator, Mapping
+from typing import Annotated, Any, ClassVar, TypeVar, Union
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
+
+from operator_files import codes
+from operator_files.problem import Code, Problem
+from operator_files.yaml import Document, Loc
+
+
+class FileModel(BaseModel):
+    """Base of every mapping in an operator file: frozen, strict, and nothing unknown is let through.
+
+    `reserved` names keys that are known but cannot be used, with the reason: what a later version will bring, or
+    what another tool calls it.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=False)
+    reserved: ClassVar[Mapping[str, str]] = {}
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def validate(model: type[M], document: Document) -> tuple[M | None, tuple[Problem, ...]]:
+    """The document as a `model`, or None and all its problems in the order of the file.
+
+    A validator of the model says what is wrong by raising `values.refused(...)`; pydantic's own errors are put into
+    plain words. Tags of discriminated unions must be written `<like this>`; they never show in a position.
+    """
+    try:
+        return model.model_validate(document.data), ()
+    except ValidationError as error:
+        found = {_problem(model, document, detail) for detail in error.errors(include_url=False)}
+    return None, tuple(sorted(found, key=lambda problem: problem.sort_key))
+
+
+def did_you_mean(word: str, known: Collection[str]) -> str:
+    """A fix that names the nearest known word, else lists them all."""
+    near = nearest(word, known)
+    if near is not None:
+        return f"did you mean `{near}`?"
+    return "known here: " + ", ".join(sorted(known)) if known else ""
+
+
+def nearest(word: str, known: Collection[str]) -> str | None:
+    """The known word that `word` most likely meant, or None."""
+    simple = word.lower().replace("_", "").replace("-", "")
+    for candidate in sorted(known):
+        if candidate.lower().replace("_", "").replace("-", "") == simple:
+            return candidate
+    return next(iter(difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.6)), None)
+
+
+def _problem(model: type[BaseModel], document: Document, detail: ErrorDetails) -> Problem:
+    loc = _without_tags(detail["loc"], document.data, missing_last=detail["type"] == "missing")
+    kind = detail["type"]
+    if kind == "extra_forbidden":
+        return _unknown_key(model, document, loc)
+    if kind == "missing":
+        return document.problem(
+            codes.MISSING_KEY, f"the key `{loc[-1]}` is missing here", loc[:-1], fix=f"add `{loc[-1]}: ...`", key=True
+        )
+    context = detail.get("ctx", {})
+    if "text" in context:  # one of our own
+        code = Code(kind, "")
+        return document.problem(code, str(context["text"]), loc, fix=str(context.get("fix", "")))
+    if kind in ("invalid_key", "none_required"):
+        return document.problem(codes.WRONG_VALUE, "there is no value here", loc, fix="write one, or delete the key")
+    message, fix = _plain_words(kind, context, detail)
+    return document.problem(codes.WRONG_VALUE, message, loc, fix=fix)
+
+
+def _unknown_key(model: type[BaseModel], document: Document, loc: Loc) -> Problem:
+    key = str(loc[-1])
+    models = list(_models_at(model, loc[:-1]))
+    reasons = [reason for found in models for name, reason in getattr(found, "reserved", {}).items() if name == key]
+    if reasons:
+        return document.problem(codes.UNKNOWN_KEY, f"`{key}` {reasons[0]}", loc, key=True, fix="delete the key")
+    known = {name for found in models for name in _keys(found)}
+    return document.problem(
+        codes.UNKNOWN_KEY, f"the key `{key}` is not known here", loc, fix=did_you_mean(key, known), key=True
+    )
+
+
+_TYPE_WORDS = {
+    "string_type": ("text", "write one word or quoted text"),
+    "int_type": ("a whole number", "write it without quotes and without a point"),
+    "int_from_float": ("a whole number", "write it without a point"),
+    "bool_type": ("true or false", "write `true` or `false`, without quotes"),
+    "list_type": ("a list", "begin each entry with `- `, or write `[...]`"),
+    "dict_type": ("a mapping of keys to values", "write `key: value` lines"),
+    "model_type": ("a mapping of keys to values", "write `key: value` lines"),
+    "model_attributes_type": ("a mapping of keys to values", "write `key: value` lines"),
+    "float_type": ("a number", "write it without quotes"),
+}
+
+
+def _plain_words(kind: str, context: Mapping[str, Any], detail: ErrorDetails) -> tuple[str, str]:
+    """pydantic's errors in an operator's words: what must stand here, and how to write it."""
+    if kind in _TYPE_WORDS:
+        word, fix = _TYPE_WORDS[kind]
+        return ("there is no value here", fix) if detail["input"] is None else (f"this must be {word}", fix)
+    if kind in ("literal_error", "enum"):
+        expected = str(context["expected"]).replace("'", "`")
+        words = [word.strip("'") for word in str(context["expected"]).replace(" or ", ", ").split(", ")]
+        near = nearest(str(detail["input"]), words)
+        return f"this must be {expected}", f"did you mean `{near}`?" if near else ""
+    if kind in ("greater_than_equal", "greater_than"):
+        least = context.get("ge", context.get("gt"))
+        return f"this must be {'at least' if 'ge' in context else 'more than'} {least}", ""
+    if kind in ("less_than_equal", "less_than"):
+        most = context.get("le", context.get("lt"))
+        return f"this must be {'at most' if 'le' in context else 'less than'} {most}", ""
+    if kind == "too_short":
+        return f"this needs at least {context['min_length']}, but has {context['actual_length']}", ""
+    if kind == "too_long":
+        return f"this may have at most {context['max_length']}, but has {context['actual_length']}", ""
+    if kind == "string_too_long":
+        return f"this text may have at most {context['max_length']} characters", "shorten it"
+    if kind == "string_too_short":
+        return "this text must not be empty", ""
+    message = detail["msg"]
+    return message[:1].lower() + message[1:], ""
+
+
+def _without_tags(loc: tuple[int | str, ...], data: object, *, missing_last: bool) -> list[int | str]:
+    """The location in the file: without the tags of unions, which are written `<tag>`, and marks of keys."""
+    kept: list[int | str] = []
+    for index, step in enumerate(loc):
+        is_real = isinstance(data, dict) and step in data
+        is_last_missing = missing_last and index == len(loc) - 1
+        if isinstance(step, str) and not is_real and not is_last_missing and (step[:1] in "<[" or step == "[key]"):
+            continue
+        kept.append(step)
+        data = _step_into(data, step)
+    return kept
+
+
+def _step_into(data: object, step: int | str) -> object:
+    if isinstance(data, dict):
+        return data.get(step)
+    if isinstance(data, list) and isinstance(step, int) and step < len(data):
+        return data[step]
+    return None
+
+
+def _keys(model: type[BaseModel]) -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        yield field.alias or name
+
+
+def _models_at(annotation: Any, loc: Loc) -> Iterator[type[BaseModel]]:
+    """The models that may stand at `loc`: followed through lists, mappings and unions."""
+    origin = typing.get_origin(annotation)
+    if origin is Annotated:
+        yield from _models_at(typing.get_args(annotation)[0], loc)
+    elif origin in (Union, types.UnionType):
+        for member in typing.get_args(annotation):
+            yield from _models_at(member, loc)
+    elif origin in (list, tuple):
+        if loc:
+            yield from _models_at(typing.get_args(annotation)[0], loc[1:])
+    elif origin is dict:
+        if loc:
+            yield from _models_at(typing.get_args(annotation)[1], loc[1:])
+    elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        if not loc:
+            yield annotation
+            return
+        for name, field in annotation.model_fields.items():
+            if (field.alias or name) == loc[0]:
+                yield from _models_at(field.annotation, loc[1:])

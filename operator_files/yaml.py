@@ -1,0 +1,423 @@
+"""Text to plain data that knows where every key and value stands.
+
+YAML 1.2's core schema (yaml.org/spec/1.2.2, section 10.3) on libyaml's parser, so `no` and `on` are strings, `12:30`
+is a string, and octal is `0o17`. JSON is YAML, and takes a faster way to the same data. Keys are always text, as
+in JSON. Whatever a file says becomes data or a Problem, never an exception.
+"""
+
+import gc
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, NamedTuple
+
+import yaml
+from yaml._yaml import CParser
+
+from operator_files import codes
+from operator_files.problem import Code, Problem, Severity
+
+Loc = Sequence[str | int]
+"""A path into the data: keys of mappings and indexes of lists."""
+
+DEFAULT_MAX_BYTES: Final = 4 * 1024 * 1024
+_MAX_DEPTH: Final = 100
+_MAX_ALIASED: Final = 20_000
+"""Values that aliases may add to a file in all: a thousand repeated policies, but no billion laughs."""
+
+_NOT_ALLOWED = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_NULL: Final = frozenset({"", "~", "null", "Null", "NULL"})
+_BOOL: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_SPECIAL_FLOAT = re.compile(r"([-+]?)\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_MAY_BE_NUMBER: Final = frozenset("0123456789+-.")
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+
+_TAG: Final = "tag:yaml.org,2002:"
+_PLAIN: Final = "plain"
+_STR: Final = _TAG + "str"
+_MAP: Final = _TAG + "map"
+_SEQ: Final = _TAG + "seq"
+
+
+class Mark(NamedTuple):
+    """A place in a file: line and column from 1 in characters, and how many characters it spans."""
+
+    line: int
+    column: int
+    width: int = 1
+
+
+class Document:
+    """A file's text and its data, with the place of every part of it."""
+
+    __slots__ = ("_lines", "_root", "data", "file", "text")
+
+    def __init__(self, file: str, text: str, data: object, root: yaml.Node | None = None) -> None:
+        self.file = file
+        self.text = text
+        self.data = data
+        self._root = root
+        self._lines: list[str] | None = None
+
+    def at(self, loc: Loc, *, key: bool = False) -> Mark:
+        """Where the value at `loc` stands, or its key; for what is not there, the nearest place around it."""
+        node, key_node = self._nodes()
+        for step in loc:
+            child = _child(node, step)
+            if child is None:
+                key = key_node is not None
+                break
+            key_node, node = child
+        chosen = key_node if key and key_node is not None else node
+        return self._mark_of(chosen)
+
+    def problem(
+        self,
+        code: Code,
+        message: str,
+        loc: Loc = (),
+        *,
+        fix: str = "",
+        key: bool = False,
+        severity: Severity = Severity.ERROR,
+    ) -> Problem:
+        """A Problem at the value at `loc` (at its key, when `key`)."""
+        return self.problem_at(code, message, self.at(loc, key=key), fix=fix, severity=severity)
+
+    def problem_at(
+        self, code: Code, message: str, mark: Mark, *, fix: str = "", severity: Severity = Severity.ERROR
+    ) -> Problem:
+        """A Problem at a place that is already known."""
+        return Problem(
+            code.id, message, self.file, mark.line, mark.column, mark.width, severity, fix, self.line(mark.line)
+        )
+
+    def line(self, number: int) -> str:
+        """The text of a line (from 1), without its end; empty where there is none."""
+        if self._lines is None:
+            self._lines = re.split("\r\n|[\n\r\x85\u2028\u2029]", self.text)  # as libyaml counts them
+        return self._lines[number - 1] if 0 < number <= len(self._lines) else ""
+
+    def _nodes(self) -> tuple[yaml.Node | None, yaml.Node | None]:
+        if self._root is None:
+            # JSON came by the fast way. What libyaml cannot read of it (escaped surrogate pairs) has no positions.
+            try:
+                self._root = _compose(self.text)
+            except yaml.YAMLError:
+                self._root = None
+        return self._root, None
+
+    def _mark_of(self, node: yaml.Node | None) -> Mark:
+        if node is None:
+            return Mark(1, 1)
+        start, end = node.start_mark, node.end_mark
+        line = self.line(start.line + 1)
+        stop = end.column if end.line == start.line else len(line.rstrip())
+        return Mark(start.line + 1, start.column + 1, max(1, stop - start.column))
+
+
+def parse(content: str | bytes, file: str, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Document | Problem:
+    """The document that a file holds, or why it holds none.
+
+    `file` is the name that problems show. A byte order mark is skipped. A file that says nothing (empty, blank, only
+    comments, or only null) is the Problem EMPTY, so that it cannot be taken for an answer.
+    """
+    if len(content) > max_bytes:
+        return Problem(
+            codes.TOO_LARGE.id,
+            f"the file has {len(content):,} bytes; at most {max_bytes:,} are read",
+            file,
+            fix="split the file",
+        )
+    if isinstance(content, bytes):
+        try:
+            content = content.decode()
+        except UnicodeDecodeError as error:
+            return _not_utf8(content, error, file)
+    text = content.removeprefix("\ufeff")
+    document = Document(file, text, None)
+    if bad := _NOT_ALLOWED.search(text):
+        mark = _mark_of_offset(text, bad.start())
+        return document.problem_at(
+            codes.CONTROL_CHARACTER,
+            f"the character U+{ord(bad.group()):04X} may not stand in YAML",
+            mark,
+            fix='delete it, or write it as an escape in double quotes ("\\u....")',
+        )
+    document.data = _fast_json(text)
+    if document.data is None:
+        found = _parse_yaml(document)
+        if found is not None:
+            return found
+    return document
+
+
+def _parse_yaml(document: Document) -> Problem | None:
+    """Fill in the document's data, or say why not."""
+    try:
+        root = _compose(document.text)
+        constructor = _Constructor(document)
+        document._root = root
+        document.data = None if root is None else constructor.value(root)
+    except _RefusedError as refused:
+        return refused.problem
+    except yaml.MarkedYAMLError as error:
+        return _syntax_problem(document, error)
+    except yaml.YAMLError as error:
+        return document.problem_at(codes.SYNTAX, str(error).splitlines()[0], Mark(1, 1))
+    if document.data is None:
+        return Problem(
+            codes.EMPTY.id, "the file is empty", document.file, fix="delete the file if this is what you want"
+        )
+    return None
+
+
+class _Composer(CParser):  # type: ignore[misc]
+    """libyaml's parser with a resolver that leaves plain scalars to the constructor."""
+
+    def resolve(self, kind: type[yaml.Node], _value: str | None, implicit: tuple[bool, bool] | bool) -> str:
+        if kind is yaml.ScalarNode and not isinstance(implicit, bool):
+            return _PLAIN if implicit[0] else _STR
+        return _MAP if kind is yaml.MappingNode else _SEQ
+
+    def descend_resolver(self, parent: object, index: object) -> None:
+        """Path resolvers are not used."""
+
+    def ascend_resolver(self) -> None:
+        """Path resolvers are not used."""
+
+
+def _compose(text: str) -> yaml.Node | None:
+    with _collector_paused():
+        node: yaml.Node | None = _Composer(text).get_single_node()
+    return node
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Composing allocates many objects and frees none: the cycle collector would take three quarters of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+class _RefusedError(Exception):
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+class _Constructor:
+    """Nodes to plain data, by the core schema."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._depth = 0
+        self._seen: set[int] = set()
+        self._aliased = 0
+
+    def value(self, node: yaml.Node) -> object:
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node)
+        self._enter(node)
+        data: object = self._mapping(node) if isinstance(node, yaml.MappingNode) else self._sequence(node)
+        self._depth -= 1
+        return data
+
+    def _enter(self, node: yaml.Node) -> None:
+        if node.tag not in (_MAP, _SEQ) or (node.tag == _MAP) is not isinstance(node, yaml.MappingNode):
+            raise self._refused(codes.TAG, f"the tag `{_shown(node.tag)}` is not known here", node, "leave it out")
+        # An alias is the very same node again, so a repetition is told by identity, and a cycle by the depth.
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise self._refused(codes.EXPANSION, f"values are nested more than {_MAX_DEPTH} deep", node)
+        if id(node) in self._seen:
+            self._aliased += 1 + len(node.value)
+        self._seen.add(id(node))
+        if self._aliased > _MAX_ALIASED:
+            raise self._refused(
+                codes.EXPANSION,
+                f"the file's aliases repeat more than {_MAX_ALIASED:,} values",
+                node,
+                "write less through aliases",
+            )
+
+    def _sequence(self, node: yaml.Node) -> list[object]:
+        return [self.value(child) for child in node.value]
+
+    def _mapping(self, node: yaml.Node) -> dict[str, object]:
+        data: dict[str, object] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise self._refused(codes.SYNTAX, "a key must be a single word or text", key_node)
+            key = key_node.value
+            if key in data:
+                raise self._duplicate(key, node, key_node)
+            if key == "<<" and key_node.tag == _PLAIN:
+                raise self._refused(
+                    codes.MERGE_KEY,
+                    "`<<` (merge) is not part of YAML 1.2",
+                    key_node,
+                    "write the keys out, or give the whole value by an alias",
+                )
+            data[key] = self.value(value_node)
+        return data
+
+    def _scalar(self, node: yaml.ScalarNode) -> object:
+        text: str = node.value
+        if node.tag == _STR:
+            return text
+        if node.tag == _PLAIN:
+            return self._plain(node, text)
+        name = node.tag.removeprefix(_TAG)
+        value = core_scalar(text)
+        kinds: dict[str, tuple[type, ...]] = {
+            "null": (type(None),),
+            "bool": (bool,),
+            "int": (int,),
+            "float": (int, float),
+        }
+        if type(value) not in kinds.get(name, ()):
+            raise self._refused(codes.TAG, f"the tag `{_shown(node.tag)}` does not fit here", node, "leave it out")
+        return float(value) if name == "float" and isinstance(value, int) else value
+
+    def _plain(self, node: yaml.ScalarNode, text: str) -> object:
+        try:
+            return core_scalar(text)
+        except ValueError:
+            raise self._refused(
+                codes.WRONG_VALUE, "the number is too long", node, "quote it, if it is text"
+            ) from None
+
+    def _duplicate(self, key: str, node: yaml.Node, key_node: yaml.Node) -> _RefusedError:
+        first = next(other for other, _ in node.value if other.value == key)
+        return self._refused(
+            codes.DUPLICATE_KEY,
+            f"the key `{key}` comes twice; it is already on line {first.start_mark.line + 1}",
+            key_node,
+            "keep one of the two",
+        )
+
+    def _refused(self, code: Code, message: str, node: yaml.Node, fix: str = "") -> _RefusedError:
+        mark = self._document._mark_of(node)
+        return _RefusedError(self._document.problem_at(code, message, mark, fix=fix))
+
+
+def core_scalar(text: str) -> str | int | float | bool | None:
+    """A plain scalar by YAML 1.2's core schema (section 10.3.2).
+
+    ValueError for an integer of more digits than Python reads (4,300).
+    """
+    if text in _NULL:
+        return None
+    if text in _BOOL:
+        return _BOOL[text]
+    if text[0] not in _MAY_BE_NUMBER:
+        return text
+    if _INT.fullmatch(text):
+        return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+    if _FLOAT.fullmatch(text):
+        return float(text)
+    if special := _SPECIAL_FLOAT.fullmatch(text):
+        return float(text.replace(".", "")) if special[2] else float("nan")
+    return text
+
+
+def _fast_json(text: str) -> object:
+    """The data of a text that is strict JSON, several times faster than YAML; None sends it the usual way.
+
+    Numbers that JSON and YAML's core schema read differently do not exist. Names that come twice, and escaped
+    surrogates that make no character, go the usual way too, to be reported with their place.
+    """
+    if text.lstrip(" \t\r\n")[:1] not in ("{", "["):
+        return None
+    try:
+        data: object = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        if _SURROGATE_ESCAPE.search(text):
+            json.dumps(data, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        return None
+    return data
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    data = dict(pairs)
+    if len(data) != len(pairs):
+        raise ValueError("a name comes twice")
+    return data
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Node | None, yaml.Node] | None:
+    """The key's node (None in a list) and the value's node one step down."""
+    if isinstance(node, yaml.MappingNode):
+        return next(((key, value) for key, value in node.value if key.value == step), None)
+    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and 0 <= step < len(node.value):
+        return None, node.value[step]
+    return None
+
+
+def _shown(tag: str) -> str:
+    return tag.replace(_TAG, "!!")
+
+
+def _mark_of_offset(text: str, offset: int) -> Mark:
+    before = re.split("\r\n|[\n\r\x85\u2028\u2029]", text[:offset])
+    return Mark(len(before), len(before[-1]) + 1)
+
+
+def _not_utf8(content: bytes, error: UnicodeDecodeError, file: str) -> Problem:
+    readable = content[: error.start].decode()
+    mark = _mark_of_offset(readable, len(readable))
+    line = content.decode(errors="replace").splitlines()[mark.line - 1 : mark.line]
+    return Problem(
+        codes.NOT_UTF8.id,
+        f"the byte 0x{content[error.start]:02X} here is not UTF-8",
+        file,
+        mark.line,
+        mark.column,
+        fix="save the file as UTF-8",
+        source_line=line[0] if line else "",
+    )
+
+
+def _syntax_problem(document: Document, error: yaml.MarkedYAMLError) -> Problem:
+    place = error.problem_mark or error.context_mark
+    mark = Mark(place.line + 1, place.column + 1) if place else Mark(1, 1)
+    said = error.problem or "this is not YAML"
+    if "another document" in said:
+        return document.problem_at(
+            codes.SEVERAL_DOCUMENTS, "a second document begins here", mark, fix="put it into a file of its own"
+        )
+    if "nesting depth" in said:
+        return document.problem_at(codes.EXPANSION, f"values are nested more than {_MAX_DEPTH} deep", mark)
+    message, fix = _friendly_syntax(said, document, mark)
+    if error.context and error.context_mark and error.context_mark.line + 1 != mark.line:
+        message += f" ({error.context}, which begins on line {error.context_mark.line + 1})"
+    return document.problem_at(codes.SYNTAX, message, mark, fix=fix)
+
+
+def _friendly_syntax(said: str, document: Document, mark: Mark) -> tuple[str, str]:
+    """libyaml's words, made plainer where they are met most often."""
+    line = document.line(mark.line)
+    if "\t" in line[: mark.column] and "cannot start any token" in said:
+        return "a tab stands where only spaces may indent", "indent with spaces"
+    if "could not find expected ':'" in said:
+        return "a `:` is missing after a key, on this line or the one before", "write `key: value`"
+    if "mapping values are not allowed" in said:
+        return "a `:` stands where no key can be", "indent the line like its neighbours, or quote the text"
+    if "found undefined alias" in said:
+        return said, "define the anchor (`&name`) above its use"
+    if "cannot start any token" in said:
+        return said, "quote the text"
+    return said, ""
