@@ -30,7 +30,7 @@ STEP: Final = Fraction(1, 100)
 def refused(message: str, fix: str = "", code: Code = codes.WRONG_VALUE) -> PydanticCustomError:
     """What a validator raises: a Problem of `code` at the value's place."""
     # Not as the template: a brace in what the operator wrote must stay a brace.
-    return PydanticCustomError(code.id, "{text}", {"text": message, "fix": fix})  # type: ignore[arg-type]
+    return PydanticCustomError(code.id, "{text}", {"text": message, "fix": fix})
 
 
 def parse_duration(text: object) -> timedelta:

@@ -134,10 +134,12 @@ def parse(content: str | bytes, file: str, *, max_bytes: int = DEFAULT_MAX_BYTES
         )
     if isinstance(content, bytes):
         try:
-            content = content.decode()
+            decoded = content.decode()
         except UnicodeDecodeError as error:
             return _not_utf8(content, error, file)
-    text = content.removeprefix("\ufeff")
+    else:
+        decoded = content
+    text = decoded.removeprefix("\ufeff")
     document = Document(file, text, None)
     if bad := _NOT_ALLOWED.search(text):
         mark = _mark_of_offset(text, bad.start())
@@ -175,7 +177,7 @@ def _parse_yaml(document: Document) -> Problem | None:
     return None
 
 
-class _Composer(CParser):  # type: ignore[misc]
+class _Composer(CParser):
     """libyaml's parser with a resolver that leaves plain scalars to the constructor."""
 
     def resolve(self, kind: type[yaml.Node], _value: str | None, implicit: tuple[bool, bool] | bool) -> str:
@@ -237,7 +239,9 @@ class _Constructor:
         # An alias is the very same node again, so a repetition is told by identity, and a cycle by the depth.
         self._depth += 1
         if self._depth > _MAX_DEPTH:
-            raise self._refused(codes.EXPANSION, f"values are nested more than {_MAX_DEPTH} deep", node)
+            raise self._refused(
+                codes.EXPANSION, f"values are nested more than {_MAX_DEPTH} deep, or contain themselves", node
+            )
         if id(node) in self._seen:
             self._aliased += 1 + len(node.value)
         self._seen.add(id(node))
