@@ -1,0 +1,248 @@
+"""Which operator files a path holds, by `stat` alone, and the content of those that differ from what was seen.
+
+No clock and no event loop: `watch.py` says when to look. A file counts as changed only once two listings agree
+about it, so a file that is being written is not read half way. Reads happen for changed files only.
+"""
+
+import hashlib
+import os
+import stat
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+
+SUFFIXES: Final = (".yaml", ".yml", ".json")
+MAX_BYTES: Final = 16 * 1024 * 1024
+
+Content = bytes | OSError | None
+"""A file's bytes, why it cannot be read, or None: it is gone."""
+
+
+class Identity(NamedTuple):
+    device: int
+    inode: int
+
+
+class Signature(NamedTuple):
+    """What changes when a file's content does: an in-place write, a rename over it, a symlink turned elsewhere."""
+
+    identity: Identity
+    size: int
+    modified_ns: int
+    changed_ns: int
+
+
+class Failure(NamedTuple):
+    """An OSError as a value that compares."""
+
+    errno: int
+    reason: str
+
+    @classmethod
+    def of(cls, error: OSError) -> "Failure":
+        return cls(error.errno or 0, error.strerror or str(error))
+
+    def error(self, path: str) -> OSError:
+        return OSError(self.errno, self.reason, path)
+
+
+@dataclass(slots=True)
+class Watched:
+    """A directory whose events matter: those of `names`, or all of them (None)."""
+
+    identity: Identity
+    names: set[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One look at the tree. `error`: the root itself cannot be listed, and then `files` says nothing."""
+
+    files: Mapping[str, Signature | Failure] = field(default_factory=dict)
+    watched: Mapping[str, Watched] = field(default_factory=dict)
+    root: Identity | None = None
+    error: Failure | None = None
+
+
+class _Seen(NamedTuple):
+    at: Signature | Failure
+    digest: bytes
+
+
+class Tree:
+    """The operator files under `root`: a directory (nested ones and symlinks too) or one file.
+
+    Keys are paths relative to a directory root, or the file's name. Names that begin with a dot are left out:
+    editors' swap files, and the `..data` directories through which Kubernetes swaps a mounted ConfigMap. `known` are
+    files that were there in an earlier life: those that are missing from the first listing are told as gone.
+    """
+
+    def __init__(self, root: Path, known: Collection[str] = (), max_bytes: int = MAX_BYTES) -> None:
+        self.root = Path(os.path.abspath(root))
+        self._max_bytes = max_bytes
+        self._seen = dict.fromkeys(known, _UNREAD)
+
+    def list(self) -> Listing:
+        """Look once. Costs one `scandir` a directory and one `stat` a file; never raises OSError."""
+        watched = _above(self.root)
+        try:
+            status = os.stat(self.root)
+        except OSError as error:
+            return Listing(watched=watched, error=Failure.of(error))
+        root = _identity(status)
+        if not stat.S_ISDIR(status.st_mode):
+            return Listing({self.root.name: _signature(str(self.root))}, watched, root)
+        walk = _Walk(self._seen.keys(), watched)
+        walk.directory(str(self.root), "", frozenset())
+        if failed := walk.failed.get(""):
+            return Listing(watched=watched, root=root, error=failed)
+        return Listing(walk.files, watched, root)
+
+    def unread(self, listing: Listing) -> bool:
+        """Whether it shows something that `take` has not taken yet."""
+        if listing.error is not None:
+            return False
+        return any(self._at(path) != listing.files.get(path) for path in self._seen.keys() | listing.files.keys())
+
+    def take(self, before: Listing, now: Listing, *, every_file: bool = False) -> dict[str, Content]:
+        """The new content of files that changed and that both listings agree about.
+
+        `every_file` reads them all, for file systems whose times cannot be trusted. Content that is as before is not
+        told again.
+        """
+        if before.error is not None or now.error is not None:
+            return {}
+        news: dict[str, Content] = {}
+        for path in sorted(self._seen.keys() | now.files.keys()):
+            at = now.files.get(path)
+            if before.files.get(path) != at or (self._at(path) == at and not (every_file and at)):
+                continue
+            if at is None:
+                del self._seen[path]
+                news[path] = None
+            elif (content := self._read(path, at)) is not None:
+                seen, old = _Seen(at, _digest(content)), self._seen.get(path)
+                self._seen[path] = seen
+                if old is None or old.digest != seen.digest:
+                    news[path] = content
+        return news
+
+    def _at(self, path: str) -> Signature | Failure | None:
+        seen = self._seen.get(path)
+        return seen.at if seen else None
+
+    def _read(self, path: str, at: Signature | Failure) -> bytes | OSError | None:
+        """None: it changed meanwhile, and a later listing will show that."""
+        full = str(self.root / path) if path != self.root.name or self.root.is_dir() else str(self.root)
+        if isinstance(at, Failure):
+            return at.error(full)
+        if at.size > self._max_bytes:
+            return OSError(0, f"is larger than {self._max_bytes} bytes", full)
+        try:
+            with open(full, "rb") as file:
+                content = file.read(at.size + 1)
+                return content if _signed(os.fstat(file.fileno())) == at and len(content) == at.size else None
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            return error
+
+
+class _Walk:
+    """One listing under way."""
+
+    def __init__(self, known: Collection[str], watched: dict[str, Watched]) -> None:
+        self.files: dict[str, Signature | Failure] = {}
+        self.failed: dict[str, Failure] = {}
+        self._known = known
+        self._watched = watched
+
+    def directory(self, path: str, prefix: str, above: frozenset[Identity]) -> None:
+        try:
+            identity = _identity(os.stat(path))
+            with os.scandir(path) as scan:
+                entries = [entry for entry in scan if not entry.name.startswith(".")]
+        except OSError as error:
+            self._cannot_list(prefix, error)
+            return
+        if identity in above:  # a symlink to a directory above it
+            return
+        self._watched[path] = Watched(identity, None)
+        for entry in entries:
+            if entry.is_symlink():
+                _watch_target(self._watched, entry.path)
+            if _is_directory(entry):
+                self.directory(entry.path, f"{prefix}{entry.name}/", above | {identity})
+            elif entry.name.endswith(SUFFIXES):
+                self.files[prefix + entry.name] = _signature(entry.path)
+
+    def _cannot_list(self, prefix: str, error: OSError) -> None:
+        """What cannot be listed has not been deleted: files known there are in error instead."""
+        if prefix and isinstance(error, FileNotFoundError):
+            return
+        self.failed[prefix] = failure = Failure.of(error)
+        self.files.update((path, failure) for path in self._known if path.startswith(prefix))
+
+
+_UNREAD: Final = _Seen(Failure(0, "not read yet"), b"")
+
+
+def _identity(status: os.stat_result) -> Identity:
+    return Identity(status.st_dev, status.st_ino)
+
+
+def _signed(status: os.stat_result) -> Signature:
+    return Signature(_identity(status), status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def _signature(path: str) -> Signature | Failure:
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        return Failure.of(error)
+    return _signed(status) if stat.S_ISREG(status.st_mode) else Failure(0, "is not a regular file")
+
+
+def _is_directory(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a symlink loop: `_signature` tells the reason
+        return False
+
+
+def _digest(content: bytes | OSError) -> bytes:
+    text = content if isinstance(content, bytes) else repr(Failure.of(content)).encode()
+    return hashlib.blake2b(text, digest_size=16, person=type(content).__name__.encode()[:16]).digest()
+
+
+def _watch(watched: dict[str, Watched], directory: str, name: str) -> None:
+    """Watch one name in a directory, in addition to what is watched there."""
+    if (there := watched.get(directory)) is None:
+        try:
+            there = watched[directory] = Watched(_identity(os.stat(directory)), set())
+        except OSError:
+            return
+    if there.names is not None:
+        there.names.add(name)
+
+
+def _watch_target(watched: dict[str, Watched], link: str) -> None:
+    """Watch what a symlink points to: an edit there makes no event where the symlink is."""
+    try:
+        target = os.path.join(os.path.dirname(link), os.readlink(link))
+    except OSError:
+        return
+    _watch(watched, os.path.dirname(target), os.path.basename(target))
+
+
+def _above(root: Path) -> dict[str, Watched]:
+    """Directories above the root where it may appear, vanish, or be turned elsewhere by a symlink."""
+    watched: dict[str, Watched] = {}
+    for path in (root, *root.parents):
+        if path.parent == path:
+            break
+        if path == root or path.is_symlink() or not path.exists():
+            _watch(watched, str(path.parent), path.name)
+            _watch_target(watched, str(path))
+    return watched
