@@ -37,10 +37,11 @@ class Files:
         return self._by_type[top]
 
     def _add_well_known(self, file: FileDescriptor) -> None:
-        proto = FileDescriptorProto.FromString(file.serialized_pb)
+        proto = FileDescriptorProto()
+        file.CopyToProto(proto)
         self._by_name[proto.name] = proto
-        for declared in (*proto.message_type, *proto.enum_type):
-            self._by_type[f"{WELL_KNOWN}.{declared.name}"] = proto
+        for name in (*(m.name for m in proto.message_type), *(e.name for e in proto.enum_type)):
+            self._by_type[f"{WELL_KNOWN}.{name}"] = proto
 
     def _add_component(self, top: str) -> None:
         """Adds the file of a type, and before it the files of all types that it needs (Tarjan's algorithm)."""
@@ -85,6 +86,4 @@ class Files:
 
 def _declare(full_name: str) -> Declaration:
     name, path = split(full_name)
-    if not path or (found := package(name)) is None:
-        raise KeyError(full_name)
-    return found.declare(path)
+    return package(name).declare(path)

@@ -1,20 +1,73 @@
-"""Messages from and to the form that Envoy's YAML and JSON have."""
+"""Messages from and to plain data in the form that Envoy's YAML and JSON have."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from google.protobuf import json_format
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
-from envoy_api.pool import EnvoyMessage, message_class, pool
+from envoy_api.faults import Fault, InvalidMessageError, message_faults
+from envoy_api.pool import EnvoyMessage, class_for_url, descriptor_of, message_class, pool
 
 
 def parse(kind: str | type[EnvoyMessage], data: Mapping[str, Any]) -> EnvoyMessage:
-    cls = message_class(kind) if isinstance(kind, str) else kind
-    made = cls()
-    json_format.ParseDict(dict(data), made, descriptor_pool=pool)
+    """The message that the data describes, as protobuf's JSON mapping has it.
+
+    `kind` is a full name or a class. Field names are the proto's or lowerCamelCase ones, enums are names or numbers,
+    an Any is a mapping with @type among the inner message's fields; null is as if it were not there.
+
+    Raises UnknownTypeError for an unknown `kind`, and InvalidMessageError with every fault and its path:
+    `resources[0].typed_config.foo: no such field in envoy.…HttpConnectionManager`.
+    """
+    made = (message_class(kind) if isinstance(kind, str) else kind)()
+    try:
+        json_format.ParseDict(cast("dict[str, Any]", data), made, descriptor_pool=pool)
+    except (json_format.ParseError, ValueError, TypeError, AttributeError) as error:
+        # protobuf stops at the first fault and tells its place in prose only.
+        kind_of = descriptor_of(made)
+        faults = tuple(message_faults(kind_of, data, ())) or (Fault((), str(error)),)
+        raise InvalidMessageError(kind_of.full_name, faults) from None
     return made
 
 
 def to_dict(value: Message) -> dict[str, Any]:
-    return json_format.MessageToDict(value, preserving_proto_field_name=True, descriptor_pool=pool)
+    """The message as plain data: proto field names in the proto's order, map keys sorted, each Any expanded.
+
+    Parses back to an equal message. Raises TypeError when an Any holds a type that this API lacks.
+    """
+    data = json_format.MessageToDict(
+        value, preserving_proto_field_name=True, descriptor_pool=pool, unquote_int64_if_possible=True
+    )
+    return cast("dict[str, Any]", _with_sorted_maps(descriptor_of(value), data))
+
+
+def _with_sorted_maps(kind: Descriptor, data: Any) -> Any:
+    """The same data with the keys of maps (which protobuf keeps in no order) sorted."""
+    if kind.full_name == "google.protobuf.Any" and "@type" in data:
+        return _with_sorted_maps(descriptor_of(class_for_url(data["@type"])), data)
+    if kind.file.name == "google/protobuf/struct.proto":
+        return _with_sorted_keys(data)
+    if not isinstance(data, dict):
+        return data
+    return {name: _sorted_field(kind, name, value) for name, value in data.items()}
+
+
+def _sorted_field(owner: Descriptor, name: str, value: Any) -> Any:
+    field = owner.fields_by_name.get(name)
+    if field is None or (kind := field.message_type) is None:
+        return value
+    if kind.GetOptions().map_entry:
+        inner = kind.fields_by_name["value"].message_type
+        return {key: _with_sorted_maps(inner, value[key]) if inner else value[key] for key in sorted(value)}
+    if field.is_repeated:
+        return [_with_sorted_maps(kind, item) for item in value]
+    return _with_sorted_maps(kind, value)
+
+
+def _with_sorted_keys(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _with_sorted_keys(data[key]) for key in sorted(data)}
+    if isinstance(data, list):
+        return [_with_sorted_keys(item) for item in data]
+    return data

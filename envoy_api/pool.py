@@ -5,8 +5,9 @@ from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files as resource_files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
@@ -31,43 +32,47 @@ else:
     EnvoyMessage = Message
 
 TYPE_URL_PREFIX = "type.googleapis.com/"
+_ANY = "google.protobuf.Any"
 
 pool = DescriptorPool(Files())
 """Private: the default pool belongs to whatever else uses protobuf in the process, perhaps with other versions of the
 same types."""
 
 
-class UnknownType(KeyError):
+class UnknownTypeError(KeyError):
     """No message of that name in Envoy's API, as far as the installed envoy-data-plane knows it."""
 
-    def __init__(self, name: str, suggestion: str | None) -> None:
+    def __init__(self, name: str) -> None:
         super().__init__(name)
         self.name = name
-        self.suggestion = suggestion
+
+    @property
+    def suggestion(self) -> str | None:
+        """The known name that is most like it, if any is; found when asked, for it takes tens of milliseconds."""
+        return next(iter(get_close_matches(self.name, all_type_names(), n=1, cutoff=0.8)), None)
 
     def __str__(self) -> str:
         hint = f", did you mean {self.suggestion}?" if self.suggestion else ""
-        return f"no message type {self.name}{hint}"
+        return f"no message type {self.name!r} in Envoy's API{hint}"
 
 
 @cache
 def message_class(full_name: str) -> type[EnvoyMessage]:
     """The class of `envoy.config.cluster.v3.Cluster`, `google.protobuf.Any`, …
 
-    Raises UnknownType (a KeyError) when there is no such message.
+    Built at the first call, with what it refers to. Raises UnknownTypeError (a KeyError).
     """
     try:
-        descriptor = pool.FindMessageTypeByName(full_name)
+        descriptor = pool.FindMessageTypeByName(full_name if full_name.isascii() else "")
     except KeyError:
-        close = get_close_matches(full_name, all_type_names(), n=1, cutoff=0.8)
-        raise UnknownType(full_name, close[0] if close else None) from None
-    return GetMessageClass(descriptor)  # type: ignore[no-any-return]
+        raise UnknownTypeError(full_name) from None
+    return cast("type[EnvoyMessage]", GetMessageClass(descriptor))
 
 
 def class_for_url(type_url: str) -> type[EnvoyMessage]:
     """The class of `type.googleapis.com/envoy.config.cluster.v3.Cluster`: what follows the last slash names it.
 
-    Raises UnknownType.
+    Raises UnknownTypeError.
     """
     return message_class(type_url.rpartition("/")[2])
 
@@ -75,7 +80,7 @@ def class_for_url(type_url: str) -> type[EnvoyMessage]:
 def message(full_name: str, /, **fields: Any) -> EnvoyMessage:
     """A new message. Sub-messages may be given as dicts, enums by name, durations as timedelta.
 
-    Raises UnknownType, ValueError for an unknown field or enum name, TypeError for a value of the wrong type.
+    Raises UnknownTypeError, ValueError for an unknown field or enum name, TypeError for a value of the wrong type.
     """
     return message_class(full_name)(**fields)
 
@@ -85,19 +90,25 @@ def encode(value: Message) -> bytes:
     return value.SerializeToString(deterministic=True)
 
 
-def type_url(value: Message) -> str:
-    return TYPE_URL_PREFIX + str(value.DESCRIPTOR.full_name)
+def descriptor_of(value: Message | type[Message]) -> Descriptor:
+    """The descriptor of a message or class (types-protobuf has it as one of two types)."""
+    return cast("Descriptor", value.DESCRIPTOR)
+
+
+def type_url(value: Message | type[Message]) -> str:
+    """The URL under which an Any or a discovery request names a message's type."""
+    return TYPE_URL_PREFIX + descriptor_of(value).full_name
 
 
 def pack(value: Message) -> EnvoyMessage:
     """A google.protobuf.Any that holds the message."""
-    return message_class("google.protobuf.Any")(type_url=type_url(value), value=encode(value))
+    return message_class(_ANY)(type_url=type_url(value), value=encode(value))
 
 
 def unpack(any_message: EnvoyMessage) -> EnvoyMessage:
     """The message inside a google.protobuf.Any.
 
-    Raises UnknownType, and google.protobuf.message.DecodeError for damaged bytes.
+    Raises UnknownTypeError, and google.protobuf.message.DecodeError for damaged bytes.
     """
     inner = class_for_url(any_message.type_url)()
     inner.ParseFromString(any_message.value)
