@@ -3,6 +3,8 @@
 from ipaddress import ip_address
 from typing import NamedTuple, Self
 
+_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
 
 class Address(NamedTuple):
     """Where something listens or is reached. `host` is an IP address (IPv6 without brackets) or a DNS name."""
@@ -31,6 +33,11 @@ class Address(NamedTuple):
         except ValueError:
             return False
         return True
+
+    @property
+    def reachable(self) -> Self:
+        """Where this machine reaches what listens here: the loopback address for "every address"."""
+        return self._replace(host=_LOOPBACK.get(self.host, self.host))
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"

@@ -55,9 +55,9 @@ class AdminServer:
 
     async def start(self, address: Address) -> Address:
         """The address it is bound to (with the real port, where 0 was asked). AddressTakenError, OSError."""
-        self._runner = web.AppRunner(self.application(), access_log=None)
+        self._runner = web.AppRunner(self.application(), access_log=None, shutdown_timeout=1.0)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, address.host, address.port, shutdown_timeout=1.0)
+        site = web.TCPSite(self._runner, address.host, address.port)
         try:
             await site.start()
         except OSError as failure:

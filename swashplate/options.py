@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from swashplate import settings_file
 from swashplate.settings import ENVIRONMENT_PREFIX, PATHS, Settings, default_text, environment_variable, flag
@@ -40,20 +41,21 @@ def load(config: Path | None, given: Mapping[str, str]) -> Settings:
     """The settings of a file, overridden by those given as text.
 
     Ends the command with click.UsageError that names the flag or variable of a bad value, or with
-    settings_file.BadSettingsFileError.
+    output.UnusableError that shows what is wrong with the file.
     """
     values = settings_file.read(config) if config is not None else {}
     try:
         return Settings.model_validate({**values, **given})
     except ValidationError as failure:
-        lines = [_explained(str(error["loc"][0]), error["msg"], given) for error in failure.errors()]
+        lines = [_explained(error, given) for error in failure.errors()]
         raise click.UsageError("\n".join(lines)) from failure
 
 
-def _explained(name: str, message: str, given: Mapping[str, str]) -> str:
-    message = message.removeprefix("Value error, ")
+def _explained(error: ErrorDetails, given: Mapping[str, str]) -> str:
+    name = str(error["loc"][0])
+    fix = error.get("ctx", {}).get("fix")
     place = environment_variable(name) if _source(name) is ParameterSource.ENVIRONMENT else flag(name)
-    return f"{place}: {message} (got {given.get(name)!r})"
+    return f"{place}: {error['msg']}{f'; {fix}' if fix else ''} (got {given.get(name)!r})"
 
 
 def _source(name: str) -> ParameterSource | None:

@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 import click
 import yaml
 
+from swashplate.settings import Settings
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 PROBLEMS = 1
@@ -32,6 +34,20 @@ def format_option(*formats: str) -> Callable[[F], F]:
         show_default=True,
         help="Form of the output.",
     )
+
+
+server_option = click.option(
+    "--server",
+    "servers",
+    multiple=True,
+    metavar="URL",
+    help="Admin address of a running server, http://host:port. May be repeated.  [default: the admin setting]",
+)
+
+
+def servers_or_default(servers: tuple[str, ...], settings: Settings) -> tuple[str, ...]:
+    """The servers to ask: those given, else the one that these settings describe."""
+    return servers or (f"http://{settings.admin.reachable}",)
 
 
 def print_data(data: Mapping[str, Any], output: str) -> None:

@@ -4,7 +4,6 @@ The command line, the environment variables, the settings file and docs/referenc
 this model.
 """
 
-import re
 import socket
 from datetime import timedelta
 from pathlib import Path
@@ -12,29 +11,24 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from operator_files.values import parse_duration, refused, show_duration
 from swashplate import logs
 from swashplate.address import Address
 
 ENVIRONMENT_PREFIX = "SWASHPLATE_"
 
-_UNITS = {"ms": timedelta(milliseconds=1), "s": timedelta(seconds=1), "m": timedelta(minutes=1)}
-_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m))+", re.ASCII)
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m)", re.ASCII)
-
 
 def _address(value: object) -> object:
-    return Address.parse(value) if isinstance(value, str) else value
+    try:
+        return Address.parse(value) if isinstance(value, str) else value
+    except ValueError as failure:
+        raise refused(str(failure)) from failure
 
 
 def _duration(value: object) -> object:
     if isinstance(value, timedelta):
         return value
-    text = str(value)
-    if text == "0":
-        return timedelta(0)
-    if not _DURATION.fullmatch(text):
-        raise ValueError(f"{text!r} is not a duration, such as 250ms, 5s or 1m30s")
-    return sum((float(number) * _UNITS[unit] for number, unit in _PART.findall(text)), timedelta(0))
+    return timedelta(0) if str(value) in ("0", "0s", "0ms") else parse_duration(value)
 
 
 AddressSetting = Annotated[Address, BeforeValidator(_address)]
@@ -120,6 +114,5 @@ def default_text(name: str) -> str | None:
 def written(value: Any) -> str | None:
     """A setting's value as an operator would write it; None for no value."""
     if isinstance(value, timedelta):
-        milliseconds = value // timedelta(milliseconds=1)
-        return f"{milliseconds}ms" if milliseconds % 1000 else f"{milliseconds // 1000}s"
+        return show_duration(value) or "0"
     return None if value is None else str(value)

@@ -69,11 +69,11 @@ class ProblemReport(_Report):
     server: str
     severity: Literal["error", "warning"]
     code: str
-    file: str
-    line: int
-    column: int
     message: str
-    fix: str
+    file: str
+    line: int | None
+    column: int | None
+    fix: str | None
     text: str
 
 

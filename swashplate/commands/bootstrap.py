@@ -12,8 +12,6 @@ from swashplate.options import with_settings
 from swashplate.output import format_option, print_data
 from swashplate.settings import Settings
 
-_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
-
 
 class _AddressType(click.ParamType[Address]):
     name = "host:port"
@@ -75,11 +73,10 @@ def command(
     swashplate bootstrap --node web-1 --cluster web > bootstrap.yaml
     envoy -c bootstrap.yaml
     """
-    listen = Address(_EVERYWHERE.get(settings.listen.host, settings.listen.host), settings.listen.port)
     client = Client(
         node_id=node_id,
         cluster=cluster or node_id,
-        servers=servers or (listen,),
+        servers=servers or (settings.listen.reachable,),
         locality=Locality(region, zone, sub_zone),
         metadata=dict(_metadata(item) for item in metadata),
         admin=envoy_admin,

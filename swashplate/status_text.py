@@ -1,0 +1,132 @@
+"""A status report for people: tables on a terminal, plain columns anywhere else."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import IO
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from swashplate.status import NackReport, ProxyReport, ServerReport, SourceReport, StatusReport, TypeReport
+
+_STYLES = {
+    "synced": "green",
+    "fresh": "green",
+    "ready": "green",
+    "stale": "yellow",
+    "waiting": "yellow",
+    "not sent": "dim",
+    "nacked": "bold red",
+    "not ready": "bold red",
+}
+_WIDEST = 10_000
+
+_TYPES = ("CDS", "EDS", "LDS", "RDS", "VHDS", "RTDS")
+
+
+def show(report: StatusReport, now: datetime, out: IO[str], *, node: str | None = None) -> None:
+    """Print all of `report`, or the proxies of one node in detail; in colour where `out` is a terminal."""
+    # As wide as it needs: what is cut off, or wrapped inside a column, can be neither searched nor piped.
+    console = Console(file=out, width=_WIDEST, highlight=False)
+    if node is not None:
+        parts: list[RenderableType] = [_node(proxy, now) for proxy in report.of_node(node).proxies]
+    else:
+        parts = [_servers(report.servers, now), _sources(report.sources, now), _proxies(report.proxies)]
+    parts += [_nack(proxy, part, part.nack, now) for proxy, part in _nacks(report, node)]
+    if node is None:
+        parts += [Text(problem.text) for problem in report.problems]
+        if report.warnings:
+            parts.append(Group(*(Text(f"warning: {warning}", style="yellow") for warning in report.warnings)))
+    for number, part in enumerate(parts):
+        if number:
+            console.print()
+        console.print(part)
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for heading in headings:
+        table.add_column(heading, no_wrap=True, overflow="ignore")
+    return table
+
+
+def _state(state: str) -> Text:
+    return Text("NACKed" if state == "nacked" else state, style=_STYLES[state])
+
+
+def _servers(servers: Iterable[ServerReport], now: datetime) -> Table:
+    table = _table("SERVER", "VERSION", "ADS", "UP", "STATE", "")
+    for server in servers:
+        state = _state("ready" if server.ready else "not ready")
+        reasons = "; ".join(server.reasons)
+        table.add_row(server.identifier, server.version, server.listen, age(server.started_at, now), state, reasons)
+    return table
+
+
+def _sources(sources: Iterable[SourceReport], now: datetime) -> Table:
+    table = _table("SOURCE", "OF", "STATE", "SERVICES", "READ", "")
+    for source in sources:
+        read = f"{age(source.last_sync, now)} ago" if source.last_sync else "never"
+        notes = [source.error] if source.error else []
+        if source.stale_since:
+            notes.append(f"stale for {age(source.stale_since, now)}")
+        if source.held:
+            notes.append(f"removal held until confirmed: {', '.join(source.held)}")
+        table.add_row(
+            Text(source.name), source.kind, _state(source.state), str(source.services), read, Text("; ".join(notes))
+        )
+    return table
+
+
+def _proxies(proxies: tuple[ProxyReport, ...]) -> RenderableType:
+    if not proxies:
+        return Text("No proxy is connected.")
+    seen = {part.type for proxy in proxies for part in proxy.types}
+    shown = [name for name in _TYPES if name in seen] + sorted(seen.difference(_TYPES))
+    table = _table("PROXY", "CLUSTER", "CLIENT", "ADS", *shown, "SERVER")
+    for proxy in proxies:
+        states = {part.type: _state(part.state) for part in proxy.types}
+        table.add_row(
+            Text(proxy.node),
+            Text(proxy.cluster),
+            Text(proxy.user_agent),
+            proxy.variant,
+            *(states.get(name, Text("-")) for name in shown),
+            Text(proxy.server),
+        )
+    return table
+
+
+def _node(proxy: ProxyReport, now: datetime) -> Group:
+    title = Text(
+        f"{proxy.node} ({proxy.cluster}), {proxy.user_agent}, {proxy.variant}, from {proxy.peer}, "
+        f"connected to {proxy.server} for {age(proxy.connected_at, now)}"
+    )
+    table = _table("TYPE", "STATE", "RESOURCES", "SENT", "ACKED", "LAST SENT")
+    for part in proxy.types:
+        sent = f"{age(part.sent_at, now)} ago" if part.sent_at else "never"
+        table.add_row(part.type, _state(part.state), str(part.resources), part.sent_version, part.acked_version, sent)
+    return Group(title, table)
+
+
+def _nacks(report: StatusReport, node: str | None) -> Iterable[tuple[ProxyReport, TypeReport]]:
+    shown = report if node is None else report.of_node(node)
+    return ((proxy, part) for proxy in shown.proxies for part in proxy.types if part.nack)
+
+
+def _nack(proxy: ProxyReport, part: TypeReport, nack: NackReport | None, now: datetime) -> Text:
+    assert nack is not None
+    return Text(f"{proxy.node} refused {part.type} {age(nack.at, now)} ago: {nack.message}", style="red")
+
+
+def age(then: datetime, now: datetime) -> str:
+    """How long ago `then` was: `3s`, `5m`, `2h10m`, `4d`."""
+    seconds = max(0, round((now - then).total_seconds()))
+    if seconds < 60:
+        return f"{seconds}s"
+    if seconds < 3600:
+        return f"{seconds // 60}m"
+    if seconds < 86400:
+        return f"{seconds // 3600}h{seconds % 3600 // 60}m"
+    return f"{seconds // 86400}d"

@@ -1,0 +1,168 @@
+"""`swashplate status`: several servers merged, what counts as in force, what people are shown, the exit codes."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import StringIO
+
+import pytest
+from click.testing import CliRunner, Result
+from rich.console import Console
+
+from swashplate.cli import main
+from swashplate.status import StatusReport, merged
+from swashplate.status_text import age, show
+from tests.swashplate.reports import NOW, a_nack, a_problem, a_proxy, a_report, a_source, a_type
+
+NACKED = a_report(proxies=(a_proxy("web-1", a_type("RDS", "nacked", a_nack())),))
+
+
+@pytest.mark.parametrize(
+    ("report", "in_force"),
+    [
+        (a_report(), True),
+        (a_report(problems=(a_problem("warning"),), warnings=("w",)), True),
+        (a_report(proxies=(a_proxy("n", a_type(state="stale"), a_type(state="not sent")),)), True),
+        (a_report(ready=False), False),
+        (a_report(problems=(a_problem(),)), False),
+        (a_report(sources=(a_source(error="permission denied"),)), False),
+        (a_report(sources=(a_source(held=("default/a",)),)), False),
+        (NACKED, False),
+    ],
+)
+def test_in_force(report: StatusReport, in_force: bool) -> None:
+    assert report.in_force is in_force
+
+
+def test_merged_has_the_proxies_of_all_servers_by_node() -> None:
+    one = a_report("s1", proxies=(a_proxy("b", server="s1"), a_proxy("d", server="s1")), warnings=("same", "w1"))
+    two = a_report("s2", proxies=(a_proxy("c", server="s2"), a_proxy("a", server="s2")), warnings=("same",))
+    both = merged([one, two])
+    assert [(proxy.node, proxy.server) for proxy in both.proxies] == [
+        ("a", "s2"),
+        ("b", "s1"),
+        ("c", "s2"),
+        ("d", "s1"),
+    ]
+    assert [server.identifier for server in both.servers] == ["s1", "s2"]
+    assert both.warnings == ("same", "w1")
+    assert both.sources == one.sources + two.sources
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(-1, "0s"), (59, "59s"), (60, "1m"), (3599, "59m"), (7980, "2h13m"), (400000, "4d")]
+)
+def test_age(seconds: int, text: str) -> None:
+    assert age(NOW, NOW + timedelta(seconds=seconds)) == text
+
+
+def shown(report: StatusReport, node: str | None = None) -> str:
+    console = Console(file=StringIO(), width=80)
+    show(report, NOW, console, node=node)
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
+
+
+def test_text_off_a_terminal_is_whole_and_plain() -> None:
+    """Columns are never cut, however narrow the terminal is thought to be: the text is searched and piped."""
+    text = shown(
+        a_report(
+            problems=(a_problem(),),
+            warnings=("[web] has no endpoints",),
+            proxies=(
+                a_proxy("a-node-with-a-long-name-" + "x" * 80, a_type("RDS", "nacked", a_nack("long " * 40))),
+                a_proxy("other", a_type("CDS", "not sent")),
+            ),
+        )
+    )
+    assert "\x1b" not in text
+    assert "a-node-with-a-long-name-" + "x" * 80 in text
+    assert "refused RDS 0s ago: " + "long " * 39 in text
+    assert "routes/checkout.yaml:9:7: error R012: sum is 95" in text
+    assert "warning: [web] has no endpoints" in text
+    header = next(line for line in text.splitlines() if line.startswith("PROXY"))
+    assert header.split() == ["PROXY", "CLUSTER", "CLIENT", "ADS", "CDS", "RDS", "SERVER"]
+
+
+def test_text_of_one_node_has_its_versions() -> None:
+    text = shown(a_report(proxies=(a_proxy("web-1"), a_proxy("other"))), node="web-1")
+    assert "web-1 (web), envoy 1.40.0, delta" in text
+    assert "v2" in text
+    assert "other" not in text
+
+
+@contextmanager
+def serving(answer: Callable[[], tuple[int, bytes]]) -> Iterator[str]:
+    """An admin server that answers everything alike."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, body = answer()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Not on the test's output."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def status(*arguments: str, of: tuple[StatusReport, ...] = ()) -> Result:
+    with ExitStack() as stack:
+        for report in of:
+            body = report.model_dump_json().encode()
+            url = stack.enter_context(serving(lambda body=body: (200, body)))  # type: ignore[misc]
+            arguments = (*arguments, "--server", url)
+        return CliRunner().invoke(main, ["status", *arguments])
+
+
+def test_exit_code_says_whether_all_is_in_force() -> None:
+    assert status(of=(a_report(),)).exit_code == 0
+    nacked = status(of=(a_report("s1"), NACKED))
+    assert nacked.exit_code == 1
+    assert "duplicate domain" in nacked.stdout
+
+
+def test_json_is_the_merged_report() -> None:
+    result = status("-o", "json", of=(a_report("s1"), a_report("s2")))
+    assert StatusReport.model_validate_json(result.stdout) == merged([a_report("s1"), a_report("s2")])
+
+
+def test_a_node_that_is_not_connected() -> None:
+    result = status("nobody", of=(a_report(),))
+    assert result.exit_code == 1
+    assert "no node 'nobody' is connected" in result.stderr
+
+
+def test_a_server_that_cannot_be_asked_does_not_hide_the_others() -> None:
+    result = status("--server", "127.0.0.1:1", of=(a_report(),))
+    assert result.exit_code == 2
+    assert "web-1" in result.stdout
+    assert "error: 127.0.0.1:1: cannot connect: Connection refused" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ((200, b"<html>"), "this is not the status of a swashplate server"),
+        ((404, b"not found"), "HTTP 404; is this the admin address of a swashplate server?"),
+        ((400, b'{"error": "say which"}'), "say which"),
+    ],
+)
+def test_a_server_of_another_kind(answer: tuple[int, bytes], said: str) -> None:
+    with serving(lambda: answer) as url:
+        result = CliRunner().invoke(main, ["status", "--server", url])
+    assert result.exit_code == 2
+    assert said in result.stderr
