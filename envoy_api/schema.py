@@ -10,6 +10,7 @@ import dataclasses
 import importlib
 import keyword
 import re
+import warnings
 from collections.abc import Iterator
 from functools import cache
 from types import ModuleType
@@ -19,6 +20,7 @@ import betterproto2
 from betterproto2 import FieldMetadata
 from envoy_data_plane.message_pool import default_message_pool
 from google.protobuf.descriptor_pb2 import DescriptorProto, EnumDescriptorProto, FieldDescriptorProto
+from pydantic.warnings import PydanticDeprecationWarning
 
 ROOT = "envoy_data_plane"
 WELL_KNOWN = "google.protobuf"
@@ -89,7 +91,10 @@ def package(name: str) -> Package:
     if not all(part.isidentifier() for part in name.split(".")):
         raise KeyError(name)
     try:
-        module = importlib.import_module(f"{ROOT}.{name}")
+        with warnings.catch_warnings():
+            # Its generated validators are written in a way that pydantic wants to drop one day.
+            warnings.simplefilter("ignore", PydanticDeprecationWarning)
+            module = importlib.import_module(f"{ROOT}.{name}")
     except ModuleNotFoundError as error:
         if error.name is None or not f"{ROOT}.{name}".startswith(error.name):
             raise
