@@ -88,12 +88,24 @@ class LastGood(Generic[V]):
 
     def first_read(self, files: Mapping[str, Reading[V]]) -> Self:
         """After the first complete reading since the start: `files` are all there are. See the module's rules."""
+        return self.compared({**dict.fromkeys(self.entries.keys() - files.keys()), **files})
+
+    def compared(self, changes: Mapping[str, Reading[V] | None]) -> Self:
+        """After the files were compared with an earlier life (a start, a directory that was away): these differ.
+
+        Nobody saw it happen, so a file that is missing (None) or empty keeps its value and is held.
+        """
         entries = dict(self.entries)
-        for path in entries.keys() - files.keys():
-            entries[path] = _held(path, entries[path], "is missing since the restart")
-        for path, reading in files.items():
+        for path, reading in changes.items():
             known = entries.get(path)
-            if known is not None and known.stale and reading.is_empty:
+            if known is None or known.value is None:
+                if reading is None:
+                    entries.pop(path, None)
+                else:
+                    entries[path] = _after(known, reading)
+            elif reading is None:
+                entries[path] = _held(path, known, "is missing since the restart")
+            elif reading.is_empty:
                 entries[path] = _held(path, known, "is empty since the restart")
             else:
                 entries[path] = _after(known, reading)
