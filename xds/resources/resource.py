@@ -6,6 +6,16 @@ from hashlib import blake2b
 NOTHING: frozenset[str] = frozenset()
 
 
+def content_hash(data: bytes) -> int:
+    """64 bits of a cryptographic hash: an operator's labels can't be made to collide by accident."""
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "little")
+
+
+def checksum_text(*checksums: int) -> str:
+    """The commutative sum of content hashes as a version string."""
+    return f"{sum(checksums) & ((1 << 64) - 1):016x}"
+
+
 class Resource:
     """An encoded resource. Immutable; equal when type, name and version are.
 
@@ -14,15 +24,22 @@ class Resource:
     Envoy may be given it (for routes, virtual hosts and listeners).
     """
 
-    __slots__ = ("_body", "name", "references", "type_url", "version")
+    __slots__ = ("_body", "claims", "name", "references", "type_url", "version")
 
     def __init__(
-        self, type_url: str, name: str, body: bytes, references: frozenset[str] = NOTHING, version: str = ""
+        self,
+        type_url: str,
+        name: str,
+        body: bytes,
+        references: frozenset[str] = NOTHING,
+        version: str = "",
+        claims: frozenset[str] = NOTHING,
     ) -> None:
         self.type_url = type_url
         self.name = name
         self._body = body
         self.references = references
+        self.claims = claims
         self.version = version or blake2b(body, digest_size=8).hexdigest()
 
     @property
@@ -46,8 +63,7 @@ class Resource:
     @property
     def checksum(self) -> int:
         """64 bits of (name, version): what sets of resources add up, so that order does not matter."""
-        key = f"{self.name}\0{self.version}".encode()
-        return int.from_bytes(blake2b(key, digest_size=8).digest(), "little")
+        return content_hash(f"{self.name}\0{self.version}".encode())
 
 
 class RouteTable(Resource):
@@ -55,16 +71,19 @@ class RouteTable(Resource):
 
     One virtual host's edit then encodes that host alone: the table is `head` (a RouteConfiguration without
     virtual hosts) followed by the hosts' own bytes as its field 2, joined when somebody asks for it. `hosts` are
-    in table order.
+    in table order. Without a `version` it is the sum of its parts' checksums, so that a replica that
+    got there by other edits has the same.
     """
 
     __slots__ = ("_joined", "head", "hosts")
 
-    def __init__(self, type_url: str, name: str, head: bytes, hosts: Iterable[Resource], version: str) -> None:
+    def __init__(self, type_url: str, name: str, head: bytes, hosts: Iterable[Resource], version: str = "") -> None:
         self.hosts = tuple(hosts)
         self.head = head
         self._joined: bytes | None = None
         references = NOTHING.union(*(host.references for host in self.hosts))
+        if not version:
+            version = checksum_text(content_hash(head), *(host.checksum for host in self.hosts))
         super().__init__(type_url, name, b"", references, version)
 
     @property

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from xds.resources.resource import Resource
+from xds.resources.resource import NOTHING, Resource
 
 _MASK = (1 << 64) - 1
 
@@ -27,12 +27,13 @@ class ResourceSet:
     however many streams ask for it.
     """
 
-    __slots__ = ("__weakref__", "_diffs", "checksum", "entries")
+    __slots__ = ("__weakref__", "_diffs", "_references", "checksum", "entries")
 
     def __init__(self, entries: Mapping[str, Resource], checksum: int) -> None:
         self.entries = entries
         self.checksum = checksum
         self._diffs: WeakKeyDictionary[ResourceSet, Diff] = WeakKeyDictionary()
+        self._references: frozenset[str] | None = None
 
     @classmethod
     def of(cls, resources: Iterable[Resource]) -> "ResourceSet":
@@ -68,6 +69,13 @@ class ResourceSet:
             changes.update(dict.fromkeys(older.entries.keys() - self.entries.keys()))
             known = self._diffs[older] = _diff(changes)
         return known
+
+    @property
+    def references(self) -> frozenset[str]:
+        """All that the members refer to."""
+        if self._references is None:
+            self._references = NOTHING.union(*(resource.references for resource in self.entries.values()))
+        return self._references
 
     def __len__(self) -> int:
         return len(self.entries)

@@ -2,11 +2,23 @@
 
 from collections.abc import Iterator, Mapping
 
-from xds.resources.resource import Resource
+from xds.resources.resource import Resource, checksum_text
 from xds.resources.resource_set import ResourceSet
 
 Layers = tuple[ResourceSet, ...]
 """Resource sets of one type with disjoint names; position i of two snapshots of a view is the same layer."""
+
+
+def version_of(layers: Layers) -> str:
+    """A type's version: a commutative hash of its members, equal on every replica for equal content."""
+    return checksum_text(*(part.checksum for part in layers))
+
+
+def find(layers: Layers, name: str) -> Resource | None:
+    for part in layers:
+        if (found := part.entries.get(name)) is not None:
+            return found
+    return None
 
 
 class Snapshot:
@@ -19,17 +31,12 @@ class Snapshot:
         self._versions: dict[str, str] = {}
 
     def version(self, type_url: str) -> str:
-        """The type's version: a commutative hash of its members, equal on every replica for equal content."""
         if (known := self._versions.get(type_url)) is None:
-            total = sum(part.checksum for part in self.layers.get(type_url, ()))
-            known = self._versions[type_url] = f"{total & ((1 << 64) - 1):016x}"
+            known = self._versions[type_url] = version_of(self.layers.get(type_url, ()))
         return known
 
     def get(self, type_url: str, name: str) -> Resource | None:
-        for part in self.layers.get(type_url, ()):
-            if (found := part.entries.get(name)) is not None:
-                return found
-        return None
+        return find(self.layers.get(type_url, ()), name)
 
     def all(self, type_url: str) -> Iterator[Resource]:
         """Resources of a type, layer by layer."""

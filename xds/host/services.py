@@ -1,0 +1,35 @@
+"""The discovery services by their gRPC names: which method serves which type in which variant."""
+
+from typing import Final, NamedTuple
+
+from xds.resources import types
+from xds.streams.stream import DELTA, SOTW, Variant
+
+
+class Method(NamedTuple):
+    """`type_url` is None where the client says the type in each request."""
+
+    service: str
+    name: str
+    variant: Variant
+    type_url: str | None
+
+
+def _pair(service: str, what: str, type_url: str | None, *, suffix: str = "") -> tuple[Method, Method]:
+    return (
+        Method(service, f"Stream{what}{suffix}", SOTW, type_url),
+        Method(service, f"Delta{what}{suffix}", DELTA, type_url),
+    )
+
+
+METHODS: Final = (
+    *_pair("envoy.service.discovery.v3.AggregatedDiscoveryService", "Aggregated", None, suffix="Resources"),
+    *_pair("envoy.service.cluster.v3.ClusterDiscoveryService", "Clusters", types.CLUSTER),
+    *_pair("envoy.service.endpoint.v3.EndpointDiscoveryService", "Endpoints", types.ENDPOINT),
+    *_pair("envoy.service.listener.v3.ListenerDiscoveryService", "Listeners", types.LISTENER),
+    *_pair("envoy.service.route.v3.RouteDiscoveryService", "Routes", types.ROUTE),
+    *_pair("envoy.service.runtime.v3.RuntimeDiscoveryService", "Runtime", types.RUNTIME),
+)
+
+LOAD_REPORTING: Final = ("envoy.service.load_stats.v3.LoadReportingService", "StreamLoadStats")
+"""Accepted and never answered: a client sends no reports until it is told which ones are wanted."""

@@ -1,0 +1,59 @@
+"""Incremental: requests change what is wanted, answers carry what changed."""
+
+from collections.abc import Callable
+
+from xds.resources import types
+from xds.resources.snapshot import Layers, find, version_of
+from xds.streams import wire
+from xds.streams.subscription import WILDCARD
+from xds.streams.type_state import Answer, Frame, TypeState, empty_assignment
+from xds.streams.wire import Request
+
+
+class DeltaType(TypeState):
+    variant = "delta"
+
+    def request(self, request: Request, now: float) -> Answer | None:
+        """Names count even when the nonce is stale or unknown: then only the ACK is void."""
+        answer = self.answered(request, now)
+        first, self.started = not self.started, True
+        before = self.sub
+        self.sub = before.changed(request.subscribe, request.unsubscribe, first=first, legacy=self.legacy)
+        if self.sub.wildcard and not before.wildcard:
+            self.must_answer = True
+            self.base = ()
+        if first and request.initial_versions:
+            self.owed.update({n: v for n, v in request.initial_versions.items() if n in self.sub})
+        for name in request.subscribe:
+            if name != WILDCARD and not (first and name in self.owed):
+                self.owed[name] = ""
+        for name in request.unsubscribe:
+            self._forget(name, named_before=name in before.names)
+        return answer
+
+    def _forget(self, name: str, named_before: bool) -> None:
+        """Under a wildcard, a name given up as such is answered with what it is now: still there, or removed."""
+        if self.sub.wildcard and named_before:
+            self.owed[name] = ""
+        elif name not in self.sub:
+            self.owed.pop(name, None)
+
+    def take(self, shown: Layers, may_remove: Callable[[str], bool]) -> Frame | None:
+        changed, removed = self.changes(shown)
+        waiting = {n: v for n, v in self.owed.items() if v and find(shown, n) is None and not may_remove(n)}
+        removed = [name for name in removed if name not in waiting]
+        if self.type_url == types.ENDPOINT:
+            changed += [empty_assignment(name) for name in removed]
+            removed = []
+        due = self.must_answer or changed or removed
+        self.base, self.owed, self.must_answer = shown, waiting, False
+        if not due:
+            if not self.sent_version and not waiting:
+                self.accept_unsent(shown)
+            return None
+        version = version_of(shown)
+        body = self.shared.body(
+            (self.variant, self.type_url, version, tuple(changed), tuple(removed)),
+            lambda: wire.delta_body(self.type_url, version, changed, removed, self.shared.control_plane),
+        )
+        return Frame(self.type_url, body, version, tuple(changed), tuple(removed))

@@ -1,0 +1,57 @@
+"""What happens on streams, told as it happens, for logs and metrics."""
+
+from dataclasses import dataclass
+
+from xds.resources.node import Node
+from xds.streams.status import Nack
+
+
+@dataclass(frozen=True, slots=True)
+class Identified:
+    """A client's first request said who it is."""
+
+    node: Node
+    variant: str
+    peer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """A response was handed to the host. `size` in bytes."""
+
+    node: Node
+    type_url: str
+    version: str
+    changed: int
+    removed: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Acked:
+    """`seconds` from sending to the ACK; `since_change` from the event that caused the response."""
+
+    node: Node
+    type_url: str
+    version: str
+    seconds: float
+    since_change: float
+
+
+@dataclass(frozen=True, slots=True)
+class Nacked:
+    node: Node
+    type_url: str
+    nack: Nack
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The stream is over. `node` is None if the client never said who it is."""
+
+    node: Node | None
+    seconds: float
+    reason: str
+
+
+Event = Identified | Pushed | Acked | Nacked | Closed

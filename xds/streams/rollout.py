@@ -1,0 +1,194 @@
+"""Make before break, on one stream: what of the target a client may be shown yet.
+
+Envoy does not warm routes: one that names a cluster it has not got, or that has no endpoints yet, answers 503. But
+it withholds the ACK of a CDS response until the new clusters in it are warm, so that ACK is the gate:
+
+* clusters and endpoints are shown at once, and those that are gone linger;
+* listeners and routes wait while a CDS response is in flight, for `patience` at most; after that, and after a
+  NACK, only what refers to a cluster that is not there waits: of a route table, only those virtual hosts;
+* what lingers is removed `drain` after nothing the client has refers to it any more.
+
+Changes of endpoints alone never wait.
+"""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from xds.resources import types
+from xds.resources.resource import Resource, RouteTable
+from xds.resources.resource_set import EMPTY, ResourceSet
+from xds.resources.snapshot import NOTHING, Layers, Snapshot, find
+from xds.streams.delta import DeltaType
+from xds.streams.shared import Shared
+from xds.streams.type_state import TypeState
+
+GATED: Final = (types.LISTENER, types.ROUTE, types.VIRTUAL_HOST)
+"""Types that refer to clusters."""
+
+
+class Pace(NamedTuple):
+    """Seconds. `drain`: from the last reference to a cluster until its removal. `patience`: how long routes wait
+    for the ACK of clusters before those that do not need the missing ones go ahead."""
+
+    drain: float = 10.0
+    patience: float = 2.0
+
+
+class _Gone(NamedTuple):
+    cluster: Resource
+    assignments: tuple[Resource, ...]
+
+
+class Rollout:
+    """One stream's way from what its client has to the target."""
+
+    def __init__(self, shared: Shared, pace: Pace) -> None:
+        self.target: Snapshot = NOTHING
+        self.from_scratch = True
+        self._shared = shared
+        self._pace = pace
+        self._gone: dict[str, _Gone] = {}
+        self._due: dict[str, float | None] = {}
+        self._lingering: dict[str, ResourceSet] = {types.CLUSTER: EMPTY, types.ENDPOINT: EMPTY}
+        self._released: dict[str, Layers] = {}
+        self._waiting_since: float | None = None
+        self._now = 0.0
+
+    def adopt(self, old: Snapshot) -> None:
+        """The client comes with this from an earlier stream: it is the first rollout's "before"."""
+        self.target = old
+        self._released = {url: old.layers[url] for url in GATED if url in old.layers}
+
+    def retarget(self, target: Snapshot) -> None:
+        old, self.target = self.target, target
+        before, after = old.layers.get(types.CLUSTER, ()), target.layers.get(types.CLUSTER, ())
+        if before == after and not self._gone:
+            return
+        difference = self._shared.diff(before, after)
+        for resource in difference.changed:
+            self._gone.pop(resource.name, None)
+        for name in difference.removed:
+            if (cluster := old.get(types.CLUSTER, name)) is not None:
+                wanted = (old.get(types.ENDPOINT, n) for n in assignments_of(cluster))
+                self._gone[name] = _Gone(cluster, tuple(found for found in wanted if found is not None))
+        self._linger()
+
+    def _linger(self) -> None:
+        kept = [
+            r for gone in self._gone.values() for r in gone.assignments if self.target.get(r.type_url, r.name) is None
+        ]
+        self._lingering = {
+            types.CLUSTER: self._shared.set_of(gone.cluster for gone in self._gone.values()),
+            types.ENDPOINT: self._shared.set_of(kept),
+        }
+
+    def settle(self, now: float, states: Mapping[str, TypeState]) -> None:
+        """Lets go of what has drained."""
+        self._now = now
+        clusters = states.get(types.CLUSTER)
+        brought = self._brought(clusters)
+        if not self._gone and not brought:
+            self._due.clear()
+            return
+        gated = [state for url in GATED if (state := states.get(url)) is not None]
+        for name in [*self._gone, *brought]:
+            if any(state.holds(name) for state in gated):
+                self._due[name] = None
+            elif self._due.get(name) is None:
+                self._due[name] = now + self._pace.drain
+        ripe = [name for name in self._gone if (due := self._due.get(name)) is not None and due <= now]
+        for name in ripe:
+            del self._gone[name], self._due[name]
+        if ripe:
+            self._linger()
+
+    def _brought(self, clusters: TypeState | None) -> list[str]:
+        """Clusters that an incremental client holds from an earlier stream and that are not in the target."""
+        if not isinstance(clusters, DeltaType):
+            return []
+        return [n for n, version in clusters.owed.items() if version and self.target.get(types.CLUSTER, n) is None]
+
+    def may_remove(self, name: str) -> bool:
+        """Whether a cluster that the client brought along has drained."""
+        due = self._due.get(name)
+        return due is not None and due <= self._now
+
+    def shown(self, type_url: str, now: float, states: Mapping[str, TypeState]) -> Layers | None:
+        """What the client may have of a type by now; None while nothing can be said."""
+        layers = self.target.layers.get(type_url, ())
+        if type_url in self._lingering:
+            return (self._lingering[type_url], *layers)
+        if type_url not in GATED:
+            return layers
+        clusters = states.get(types.CLUSTER)
+        blocked = clusters.rejected if clusters is not None else frozenset()
+        if clusters is not None and (missing := self._in_flight(clusters, now)) is not None:
+            if now < (self._waiting_since or 0.0) + self._pace.patience:
+                return self._released.get(type_url)
+            blocked |= missing
+        if blocked:
+            known = self._released.get(type_url)
+            if known is None and not self.from_scratch:
+                return None
+            layers = self._without(known or (), layers, blocked)
+        self._released[type_url] = layers
+        return layers
+
+    def as_sent(self) -> Snapshot:
+        """What the client has once it has taken the clusters shown now: its routes are still the old ones."""
+        shown = {url: (part, *self.target.layers.get(url, ())) for url, part in self._lingering.items()}
+        return Snapshot({**shown, **self._released})
+
+    def _in_flight(self, clusters: TypeState, now: float) -> frozenset[str] | None:
+        """New clusters in CDS responses that are not answered yet; None if no such response carries any cluster."""
+        busy = [sent for sent in clusters.outstanding.values() if sent.names]
+        if not busy:
+            self._waiting_since = None
+            return None
+        if self._waiting_since is None:
+            self._waiting_since = now
+        return frozenset(name for sent in busy for name in sent.fresh)
+
+    def _without(self, old: Layers, new: Layers, blocked: frozenset[str]) -> Layers:
+        key = ("without", old, new, blocked)
+        return self._shared.memo.get(key, lambda: tuple(_held_back(old, part, blocked) for part in new))
+
+    def wake_at(self) -> float | None:
+        """When time alone will change what is shown."""
+        times = [due for due in self._due.values() if due is not None and due > self._now]
+        if self._waiting_since is not None:
+            times.append(self._waiting_since + self._pace.patience)
+        return min(times, default=None)
+
+
+def assignments_of(cluster: Resource) -> frozenset[str]:
+    """The names of the assignments a cluster takes: its own unless it refers to others."""
+    return cluster.references or frozenset((cluster.name,))
+
+
+def _held_back(old: Layers, new: ResourceSet, blocked: frozenset[str]) -> ResourceSet:
+    """`new`, but what refers to a blocked name is as it was in `old`, or is left out where it was not there."""
+    changes: dict[str, Resource | None] = {}
+    for resource in new:
+        if resource.references.isdisjoint(blocked):
+            continue
+        before = find(old, resource.name)
+        if isinstance(resource, RouteTable):
+            changes[resource.name] = _held_back_hosts(before, resource, blocked)
+        else:
+            changes[resource.name] = before
+    return new.with_changes(changes)
+
+
+def _held_back_hosts(old: Resource | None, new: RouteTable, blocked: frozenset[str]) -> RouteTable:
+    """The table with its blocked hosts as they were. A host that claims what a held one still has waits too."""
+    before = {host.name: host for host in old.hosts} if isinstance(old, RouteTable) else {}
+    held = {host.name for host in new.hosts if not host.references.isdisjoint(blocked)}
+    while True:
+        claimed = {claim for name in held if (host := before.get(name)) is not None for claim in host.claims}
+        more = {host.name for host in new.hosts if host.name not in held and not claimed.isdisjoint(host.claims)}
+        if not more:
+            break
+        held |= more
+    hosts = [before.get(host.name) if host.name in held else host for host in new.hosts]
+    return RouteTable(new.type_url, new.name, new.head, [host for host in hosts if host is not None])

@@ -1,0 +1,101 @@
+"""State of the world: each request lists everything wanted, and CDS and LDS answers everything there is."""
+
+from collections.abc import Callable
+from typing import Final
+
+from xds.resources import types
+from xds.resources.resource import Resource
+from xds.resources.snapshot import Layers, find, version_of
+from xds.streams import wire
+from xds.streams.type_state import Answer, Frame, TypeState, empty_assignment
+from xds.streams.wire import Request
+
+FULL_STATE_TYPES: Final = frozenset({types.CLUSTER, types.LISTENER})
+"""In their answers, what is missing is deleted; in other types', it is only not mentioned."""
+
+
+class SotwType(TypeState):
+    variant = "sotw"
+
+    client_version = ""
+    """What the client said on this stream's first request that it has: kept from an earlier stream."""
+    answer_again = False
+    """Whether a request that repeats an acknowledged one is a warming cluster asking again: answered once."""
+
+    def request(self, request: Request, now: float) -> Answer | None:
+        answer = self.answered(request, now)
+        before, self.sub = self.sub, self.sub.replaced(request.names, legacy=self.legacy)
+        added = self.sub.names - before.names
+        if self.sub is not before:
+            for name in before.names - self.sub.names:
+                self.owed.pop(name, None)
+        if not self.started:
+            self.started = True
+            self.client_version = request.version
+            self.must_answer = self.type_url in FULL_STATE_TYPES and self.subscribed
+        elif self.sub.wildcard and not before.wildcard:
+            self.must_answer = True
+        if added:
+            self._owe(added)
+        elif answer is None and request.error is None and self._repeats(request, before.names == self.sub.names):
+            self.answer_again = False
+            self._owe(self.sub.names)
+        return answer
+
+    def _repeats(self, request: Request, same_names: bool) -> bool:
+        """Envoy asks again with names, version and nonce unchanged when a CDS update makes a cluster warm anew."""
+        return self.answer_again and same_names and request.nonce == self.last_nonce != ""
+
+    def _owe(self, names: frozenset[str]) -> None:
+        if self.type_url in FULL_STATE_TYPES:
+            self.must_answer = True
+        else:
+            self.owed.update(dict.fromkeys(names, ""))
+
+    def take(self, shown: Layers, may_remove: Callable[[str], bool]) -> Frame | None:
+        version = version_of(shown)
+        if self.type_url in FULL_STATE_TYPES:
+            return self._take_all(shown, version)
+        changed, removed = self.changes(shown)
+        if self.type_url == types.ENDPOINT:
+            changed += [empty_assignment(name) for name in removed]
+        self.base, self.owed = shown, {}
+        return self._frame(tuple(changed), version, ()) if changed else None
+
+    def _take_all(self, shown: Layers, version: str) -> Frame | None:
+        if self.must_answer and self._has_already(version):
+            self.must_answer = False
+            self.accept_unsent(shown)
+            return None
+        changed, removed = self.changes(shown)
+        due = self.must_answer or changed or removed
+        self.base, self.owed, self.must_answer = shown, {}, False
+        if not due:
+            return None
+        if self.sub.wildcard:
+            everything = [resource for part in shown for resource in part]
+        else:
+            everything = [found for name in self.sub.names if (found := find(shown, name)) is not None]
+        everything.sort(key=lambda resource: resource.name)
+        return self._frame(tuple(changed), version, tuple(removed), everything)
+
+    def _has_already(self, version: str) -> bool:
+        """A reconnecting client that has this very version needs no body.
+
+        Only sure for a pure wildcard: a version says nothing of names asked for since it was given.
+        """
+        return not self.sent_version and self.sub.wildcard and not self.sub.names and self.client_version == version
+
+    def _frame(
+        self,
+        changed: tuple[Resource, ...],
+        version: str,
+        removed: tuple[str, ...],
+        content: list[Resource] | None = None,
+    ) -> Frame:
+        content = list(changed) if content is None else content
+        body = self.shared.body(
+            (self.variant, self.type_url, version, tuple(content)),
+            lambda: wire.sotw_body(self.type_url, version, content, self.shared.control_plane),
+        )
+        return Frame(self.type_url, body, version, changed, removed)

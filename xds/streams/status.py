@@ -1,0 +1,54 @@
+"""What the server believes of each client: the values that status, metrics and the admin API show."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True)
+class Nack:
+    """A rejected response: the client's own words, and what was in it. `at` is in unix seconds."""
+
+    message: str
+    version: str
+    resources: tuple[str, ...]
+    at: float
+
+
+class SyncState(StrEnum):
+    """As `istioctl proxy-status` and CSDS name them."""
+
+    SYNCED = "synced"
+    STALE = "stale"
+    NOT_SENT = "not sent"
+    NACKED = "nacked"
+
+
+@dataclass(frozen=True, slots=True)
+class TypeStatus:
+    """One type's subscription on one stream.
+
+    STALE: something sent or due is not acknowledged yet. NOT_SENT: subscribed, and nothing to send so far. NACKED:
+    the client rejected what it was last sent and keeps what it had. `resources` counts what it is subscribed to
+    and can see. Versions are the types' own (see Snapshot.version); times are unix seconds.
+    """
+
+    type_url: str
+    state: SyncState
+    resources: int
+    sent_version: str
+    acked_version: str
+    sent_at: float | None
+    nack: Nack | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClientStatus:
+    """One stream. A client that uses single-type streams appears once for each of them."""
+
+    node_id: str
+    node_cluster: str
+    user_agent: str
+    variant: str
+    peer: str
+    connected_at: float
+    types: tuple[TypeStatus, ...]

@@ -1,0 +1,208 @@
+"""One stream as an engine without I/O.
+
+The host tells it that the client said something, that the views may have changed, and that it can take another
+frame; it answers with frames. So it can be stepped through in a test, and carried by any gRPC server.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from xds.resources import types
+from xds.resources.node import Node
+from xds.resources.snapshot import NOTHING, Layers, Snapshot
+from xds.streams import wire
+from xds.streams.delta import DeltaType
+from xds.streams.errors import Code, StreamError
+from xds.streams.events import Acked, Closed, Event, Identified, Nacked, Pushed
+from xds.streams.recent import Recent
+from xds.streams.rollout import Pace, Rollout, assignments_of
+from xds.streams.shared import Shared
+from xds.streams.sotw import SotwType
+from xds.streams.status import ClientStatus
+from xds.streams.type_state import Frame, TypeState, fresh_names
+
+MAX_TYPES: Final = 64
+"""Types one stream may subscribe to; Envoy has about ten, so more is a client gone wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """How requests of a protocol variant are read, and what keeps its state."""
+
+    name: str
+    parse: Callable[[bytes], wire.Request]
+    state: Callable[[str, Shared], TypeState]
+
+
+SOTW: Final = Variant("sotw", wire.sotw_request, SotwType)
+DELTA: Final = Variant("delta", wire.delta_request, DeltaType)
+
+
+@dataclass(slots=True)
+class Server:
+    """What all streams of a server have in common.
+
+    `view_of` gives the snapshot of a node now. `origin_of` gives the one it had before this server started, as far
+    as that is known (NOTHING otherwise): what a returning client's first rollout starts from.
+    """
+
+    view_of: Callable[[Node], Snapshot]
+    shared: Shared
+    origin_of: Callable[[Node], Snapshot] = lambda _: NOTHING
+    pace: Pace = field(default_factory=Pace)
+    recent: Recent = field(default_factory=Recent)
+    on_event: Callable[[Event], None] = lambda _: None
+
+
+class Stream:
+    """`only_type` is the type of a single-type stream, None for an aggregated one. Times are unix seconds."""
+
+    def __init__(self, server: Server, variant: Variant, only_type: str | None, peer: str, now: float) -> None:
+        self.node: Node | None = None
+        self.types: dict[str, TypeState] = {}
+        self._server = server
+        self._variant = variant
+        self._only_type = only_type
+        self._peer = peer
+        self._opened = now
+        self._changed_at = now
+        self._nonces = 0
+        self._rollout = Rollout(server.shared, server.pace)
+
+    def receive(self, data: bytes, now: float) -> None:
+        """The client said something. Raises StreamError where the stream can't go on."""
+        try:
+            request = self._variant.parse(data)
+        except wire.MalformedRequestError as error:
+            raise StreamError(Code.INVALID_ARGUMENT, str(error)) from error
+        node = self._identify(request, now)
+        type_url = self._type_of(request)
+        state = self.types.get(type_url)
+        if state is None:
+            if len(self.types) >= MAX_TYPES:
+                raise StreamError(Code.RESOURCE_EXHAUSTED, f"more than {MAX_TYPES} types on one stream")
+            state = self.types[type_url] = self._variant.state(type_url, self._server.shared)
+            if type_url == types.CLUSTER and (request.version or request.initial_versions):
+                self._come_back(request.version, state)
+        answer = state.request(request, now)
+        if answer is None:
+            return
+        if answer.nack is not None:
+            self._server.on_event(Nacked(node, type_url, answer.nack))
+        else:
+            sent = answer.sent
+            self._server.on_event(Acked(node, type_url, sent.version, now - sent.at, now - sent.origin))
+
+    def _identify(self, request: wire.Request, now: float) -> Node:
+        """The node is sure to be in the first request only; a later one that differs is not believed."""
+        if self.node is not None:
+            return self.node
+        if request.node is None or not request.node.id:
+            raise StreamError(Code.INVALID_ARGUMENT, "the first request of a stream must carry node.id")
+        self.node = request.node
+        self._server.on_event(Identified(self.node, self._variant.name, self._peer))
+        self._rollout.target = self._server.view_of(self.node)
+        return self.node
+
+    def _type_of(self, request: wire.Request) -> str:
+        if self._only_type is None:
+            if not request.type_url:
+                raise StreamError(Code.INVALID_ARGUMENT, "a request on an aggregated stream must have a type_url")
+            return request.type_url
+        if request.type_url not in ("", self._only_type):
+            raise StreamError(
+                Code.INVALID_ARGUMENT, f"this service serves {self._only_type}, and was asked for {request.type_url}"
+            )
+        return self._only_type
+
+    def _come_back(self, version: str, clusters: TypeState) -> None:
+        """A client that has clusters already: what it has is where its first rollout starts."""
+        assert self.node is not None
+        self._rollout.from_scratch = False
+        target = self._rollout.target
+        if version and (known := self._server.recent.find(version)) is not None:
+            clusters.base = known.layers.get(types.CLUSTER, ())
+            old = known
+        else:
+            old = self._server.origin_of(self.node)
+        if old is not NOTHING:
+            self._rollout.adopt(old)
+            self._rollout.retarget(target)
+
+    def published(self, now: float) -> None:
+        """Views may have changed: the newest one becomes the target, whatever was still under way."""
+        if self.node is None:
+            return
+        target = self._server.view_of(self.node)
+        if target is not self._rollout.target:
+            self._rollout.retarget(target)
+            self._changed_at = now
+
+    def next_frame(self, now: float) -> bytes | None:
+        """The next response to write, newest state first in make-before-break order; None if none is due."""
+        self._rollout.settle(now, self.types)
+        for type_url in [*types.ORDER, *(self.types.keys() - set(types.ORDER))]:
+            state = self.types.get(type_url)
+            if state is None:
+                continue
+            shown = self._rollout.shown(type_url, now, self.types)
+            if shown is not None and (data := self._take(state, shown, now)) is not None:
+                return data
+        return None
+
+    def _take(self, state: TypeState, shown: Layers, now: float) -> bytes | None:
+        base, had = state.base, state.owed
+        frame = state.take(shown, self._rollout.may_remove)
+        if frame is None:
+            return None
+        fresh = fresh_names(frame.changed, base, had)
+        self._nonces += 1
+        nonce = f"{self._nonces:x}"
+        state.sent(nonce, frame, fresh, shown, now, self._changed_at)
+        if state.type_url == types.CLUSTER:
+            self._assignments_behind(frame)
+            self._server.recent.remember(frame.version, self._rollout.as_sent())
+        data = wire.with_nonce(frame.body, nonce)
+        assert self.node is not None
+        self._server.on_event(
+            Pushed(self.node, state.type_url, frame.version, len(frame.changed), len(frame.removed), len(data))
+        )
+        return data
+
+    def _assignments_behind(self, frame: Frame) -> None:
+        """A changed cluster warms anew, and incremental Envoys never ask for its assignment again: push it."""
+        if (endpoints := self.types.get(types.ENDPOINT)) is not None and frame.changed:
+            endpoints.force(frozenset().union(*(assignments_of(cluster) for cluster in frame.changed)))
+            if isinstance(endpoints, SotwType):
+                endpoints.answer_again = True
+
+    def wake_at(self) -> float | None:
+        """When `next_frame` may have something without anything else having happened."""
+        return self._rollout.wake_at()
+
+    def closed(self, now: float, reason: str) -> None:
+        self._server.on_event(Closed(self.node, now - self._opened, reason))
+
+    def status(self) -> ClientStatus | None:
+        """None while the client has not said who it is."""
+        if (node := self.node) is None:
+            return None
+        target = self._rollout.target
+        known = sorted(self.types.values(), key=lambda state: _rank(state.type_url))
+        return ClientStatus(
+            node.id,
+            node.cluster,
+            node.user_agent,
+            self._variant.name,
+            self._peer,
+            self._opened,
+            tuple(state.status(target.layers.get(state.type_url, ())) for state in known),
+        )
+
+    def __repr__(self) -> str:
+        return f"<Stream {self._variant.name} {self.node.id if self.node else '?'} {list(self.types.values())}>"
+
+
+def _rank(type_url: str) -> tuple[int, str]:
+    return (types.ORDER.index(type_url) if type_url in types.ORDER else len(types.ORDER), type_url)
