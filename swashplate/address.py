@@ -21,7 +21,7 @@ class Address(NamedTuple):
         host, colon, port = text.strip().rpartition(":")
         bracketed = host.startswith("[") and host.endswith("]")
         if not colon or (":" in host and not bracketed):
-            raise ValueError(f"{text!r} is not host:port (an IPv6 address goes in brackets: [::1]:18000)")
+            raise ValueError(f"{text!r} is not host:port, such as 127.0.0.1:18000 or [::1]:18000")
         if not (port.isascii() and port.isdigit() and int(port) <= 0xFFFF):
             raise ValueError(f"{port!r} in {text!r} is not a port: a number from 0 to 65535")
         return cls(host.strip("[]") or "0.0.0.0", int(port))

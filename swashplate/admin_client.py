@@ -61,7 +61,9 @@ async def _ask(
 
 def _reason(failure: OSError) -> str:
     # asyncio puts its own wording into strerror; resolvers have negative numbers and good wording.
-    return os.strerror(failure.errno) if (failure.errno or 0) > 0 else failure.strerror or str(failure)
+    if failure.errno is not None and failure.errno > 0:
+        return os.strerror(failure.errno)
+    return failure.strerror or str(failure)
 
 
 async def _refusal(response: aiohttp.ClientResponse) -> str:

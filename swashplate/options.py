@@ -2,8 +2,9 @@
 
 import functools
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import click
 from click.core import ParameterSource
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from swashplate import settings_file
+from swashplate.address import Address
 from swashplate.settings import ENVIRONMENT_PREFIX, PATHS, Settings, default_text, environment_variable, flag
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -87,14 +89,12 @@ def _config_option(command: Any) -> Any:
     )(command)
 
 
+_METAVARS = {Path: "PATH", Address: "HOST:PORT", timedelta: "DURATION", str: "TEXT"}
+
+
 def _metavar(name: str) -> str:
-    if name in PATHS:
-        return "PATH"
-    match default_text(name):
-        case str(text) if ":" in text:
-            return "HOST:PORT"
-        case str(text) if text[0].isdigit():
-            return "DURATION"
     annotation = Settings.model_fields[name].annotation
-    choices = getattr(annotation, "__args__", ())
-    return f"[{'|'.join(choices)}]" if choices else "NAME"
+    if get_origin(annotation) is Literal:
+        return f"[{'|'.join(get_args(annotation))}]"
+    kinds = [getattr(kind, "__origin__", kind) for kind in get_args(annotation) or (annotation,)]
+    return next(_METAVARS[kind] for kind in kinds if kind in _METAVARS)

@@ -19,8 +19,12 @@ ENVIRONMENT_PREFIX = "SWASHPLATE_"
 
 
 def _address(value: object) -> object:
+    if isinstance(value, Address) or value is None:
+        return value
+    if not isinstance(value, str):
+        raise refused("this must be an address: host:port, such as 127.0.0.1:18000 or [::1]:18000")
     try:
-        return Address.parse(value) if isinstance(value, str) else value
+        return Address.parse(value)
     except ValueError as failure:
         raise refused(str(failure)) from failure
 
@@ -67,6 +71,18 @@ class Settings(BaseModel):
     egress: AddressSetting = Field(
         Address("127.0.0.1", 10000),
         description="Address where each Envoy listens for its applications' outgoing requests.",
+    )
+    ingress: AddressSetting | None = Field(
+        None,
+        description=(
+            "Address where an Envoy takes the requests for its node's own service (the one that node.cluster names) "
+            "and passes them to 127.0.0.1. Without it, Envoys have no such listener."
+        ),
+    )
+    system_roots: str = Field(
+        "/etc/ssl/certs/ca-certificates.crt",
+        min_length=1,
+        description="File, on the Envoys' machines, of the authorities that TLS to a service trusts by default.",
     )
     identifier: str = Field(
         default_factory=socket.gethostname,

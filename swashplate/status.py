@@ -77,6 +77,14 @@ class ProblemReport(_Report):
     text: str
 
 
+class WarningReport(_Report):
+    """What translation left out of the configuration of a service, and why, in one sentence."""
+
+    service: str
+    code: str
+    reason: str
+
+
 class ServerReport(_Report):
     """The server itself. `reasons` say why it is not ready; empty when it is."""
 
@@ -89,12 +97,12 @@ class ServerReport(_Report):
 
 
 class StatusReport(_Report):
-    """Of one server, or of several merged. `warnings` say what translation left out, and why."""
+    """Of one server, or of several merged."""
 
     servers: tuple[ServerReport, ...]
     sources: tuple[SourceReport, ...]
     problems: tuple[ProblemReport, ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[WarningReport, ...]
     proxies: tuple[ProxyReport, ...]
 
     @property

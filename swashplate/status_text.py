@@ -8,7 +8,15 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from swashplate.status import NackReport, ProxyReport, ServerReport, SourceReport, StatusReport, TypeReport
+from swashplate.status import (
+    NackReport,
+    ProxyReport,
+    ServerReport,
+    SourceReport,
+    StatusReport,
+    TypeReport,
+    WarningReport,
+)
 
 _STYLES = {
     "synced": "green",
@@ -37,7 +45,7 @@ def show(report: StatusReport, now: datetime, out: IO[str], *, node: str | None 
     if node is None:
         parts += [Text(problem.text) for problem in report.problems]
         if report.warnings:
-            parts.append(Group(*(Text(f"warning: {warning}", style="yellow") for warning in report.warnings)))
+            parts.append(Group(*map(_warning, report.warnings)))
     for number, part in enumerate(parts):
         if number:
             console.print()
@@ -118,6 +126,10 @@ def _nacks(report: StatusReport, node: str | None) -> Iterable[tuple[ProxyReport
 def _nack(proxy: ProxyReport, part: TypeReport, nack: NackReport | None, now: datetime) -> Text:
     assert nack is not None
     return Text(f"{proxy.node} refused {part.type} {age(nack.at, now)} ago: {nack.message}", style="red")
+
+
+def _warning(warning: WarningReport) -> Text:
+    return Text(f"warning {warning.code}: {warning.service}: {warning.reason}", style="yellow")
 
 
 def age(then: datetime, now: datetime) -> str:

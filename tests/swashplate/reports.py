@@ -10,6 +10,7 @@ from swashplate.status import (
     SourceReport,
     StatusReport,
     TypeReport,
+    WarningReport,
 )
 
 NOW = datetime(2026, 11, 30, 12, 0, 0, tzinfo=UTC)
@@ -98,6 +99,10 @@ def a_problem(severity: str = "error", file: str = "routes/checkout.yaml") -> Pr
             "text": f"{file}:9:7: {severity} R012: sum is 95",
         }
     )
+
+
+def a_warning(reason: str = "it gets no virtual host") -> WarningReport:
+    return WarningReport(service="web.default", code="udp-port", reason=reason)
 
 
 def a_nack(message: str = "duplicate domain") -> NackReport:

@@ -5,7 +5,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from swashplate.metrics import Metrics
 from swashplate.status import StatusReport
-from tests.swashplate.reports import a_nack, a_problem, a_proxy, a_report, a_source, a_type
+from tests.swashplate.reports import a_nack, a_problem, a_proxy, a_report, a_source, a_type, a_warning
+
+SOURCE = {"source": "services.yaml", "kind": "services"}
 
 
 def samples(report: StatusReport) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
@@ -25,12 +27,12 @@ def samples(report: StatusReport) -> dict[tuple[str, tuple[tuple[str, str], ...]
         ("swashplate_build_info", {"version": "1.2.3"}, 1),
         ("swashplate_ready", {}, 0),
         ("swashplate_warnings", {}, 2),
-        ("swashplate_source_services", {"source": "services.yaml", "kind": "services"}, 3),
-        ("swashplate_source_stale", {"source": "services.yaml", "kind": "services"}, 1),
-        ("swashplate_source_held_removals", {"source": "services.yaml", "kind": "services"}, 1),
+        ("swashplate_source_services", SOURCE, 3),
+        ("swashplate_source_stale", SOURCE, 1),
+        ("swashplate_source_held_removals", SOURCE, 1),
         (
             "swashplate_source_last_sync_timestamp_seconds",
-            {"source": "services.yaml", "kind": "services"},
+            SOURCE,
             1796040000,
         ),
         ("swashplate_files_in_error", {}, 1),
@@ -46,7 +48,7 @@ def test_gauges_follow_the_status(name: str, labels: dict[str, str], value: floa
         sources=(a_source(state="stale", held=("default/a",)),),
         # Two problems of one file are one file in error; a warning is none.
         problems=(a_problem(), a_problem(), a_problem("warning", "routes/b.yaml")),
-        warnings=("one", "two"),
+        warnings=(a_warning("one"), a_warning("two")),
         proxies=(
             a_proxy("n1", a_type("RDS", "nacked", a_nack())),
             a_proxy("n2", a_type("CDS", "not sent"), variant="sotw"),

@@ -9,12 +9,11 @@ from io import StringIO
 
 import pytest
 from click.testing import CliRunner, Result
-from rich.console import Console
 
 from swashplate.cli import main
 from swashplate.status import StatusReport, merged
 from swashplate.status_text import age, show
-from tests.swashplate.reports import NOW, a_nack, a_problem, a_proxy, a_report, a_source, a_type
+from tests.swashplate.reports import NOW, a_nack, a_problem, a_proxy, a_report, a_source, a_type, a_warning
 
 NACKED = a_report(proxies=(a_proxy("web-1", a_type("RDS", "nacked", a_nack())),))
 
@@ -23,7 +22,7 @@ NACKED = a_report(proxies=(a_proxy("web-1", a_type("RDS", "nacked", a_nack())),)
     ("report", "in_force"),
     [
         (a_report(), True),
-        (a_report(problems=(a_problem("warning"),), warnings=("w",)), True),
+        (a_report(problems=(a_problem("warning"),), warnings=(a_warning(),)), True),
         (a_report(proxies=(a_proxy("n", a_type(state="stale"), a_type(state="not sent")),)), True),
         (a_report(ready=False), False),
         (a_report(problems=(a_problem(),)), False),
@@ -37,17 +36,18 @@ def test_in_force(report: StatusReport, in_force: bool) -> None:
 
 
 def test_merged_has_the_proxies_of_all_servers_by_node() -> None:
-    one = a_report("s1", proxies=(a_proxy("b", server="s1"), a_proxy("d", server="s1")), warnings=("same", "w1"))
-    two = a_report("s2", proxies=(a_proxy("c", server="s2"), a_proxy("a", server="s2")), warnings=("same",))
+    one = a_report(
+        "s1",
+        proxies=(a_proxy("b", server="s1"), a_proxy("d", server="s1")),
+        warnings=(a_warning("same"), a_warning("w1")),
+    )
+    two = a_report(
+        "s2", proxies=(a_proxy("c", server="s2"), a_proxy("a", server="s2")), warnings=(a_warning("same"),)
+    )
     both = merged([one, two])
-    assert [(proxy.node, proxy.server) for proxy in both.proxies] == [
-        ("a", "s2"),
-        ("b", "s1"),
-        ("c", "s2"),
-        ("d", "s1"),
-    ]
+    assert [f"{proxy.node} {proxy.server}" for proxy in both.proxies] == ["a s2", "b s1", "c s2", "d s1"]
     assert [server.identifier for server in both.servers] == ["s1", "s2"]
-    assert both.warnings == ("same", "w1")
+    assert both.warnings == (a_warning("same"), a_warning("w1"))
     assert both.sources == one.sources + two.sources
 
 
@@ -59,10 +59,9 @@ def test_age(seconds: int, text: str) -> None:
 
 
 def shown(report: StatusReport, node: str | None = None) -> str:
-    console = Console(file=StringIO(), width=80)
-    show(report, NOW, console, node=node)
-    assert isinstance(console.file, StringIO)
-    return console.file.getvalue()
+    out = StringIO()
+    show(report, NOW, out, node=node)
+    return out.getvalue()
 
 
 def test_text_off_a_terminal_is_whole_and_plain() -> None:
@@ -70,7 +69,7 @@ def test_text_off_a_terminal_is_whole_and_plain() -> None:
     text = shown(
         a_report(
             problems=(a_problem(),),
-            warnings=("[web] has no endpoints",),
+            warnings=(a_warning("[x] has no endpoints"),),
             proxies=(
                 a_proxy("a-node-with-a-long-name-" + "x" * 80, a_type("RDS", "nacked", a_nack("long " * 40))),
                 a_proxy("other", a_type("CDS", "not sent")),
@@ -81,7 +80,7 @@ def test_text_off_a_terminal_is_whole_and_plain() -> None:
     assert "a-node-with-a-long-name-" + "x" * 80 in text
     assert "refused RDS 0s ago: " + "long " * 39 in text
     assert "routes/checkout.yaml:9:7: error R012: sum is 95" in text
-    assert "warning: [web] has no endpoints" in text
+    assert "warning udp-port: web.default: [x] has no endpoints" in text
     header = next(line for line in text.splitlines() if line.startswith("PROXY"))
     assert header.split() == ["PROXY", "CLUSTER", "CLIENT", "ADS", "CDS", "RDS", "SERVER"]
 

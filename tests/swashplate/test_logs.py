@@ -1,0 +1,66 @@
+"""Logs: JSON lines where a machine reads them, levels, and the libraries' own lines in the same form."""
+
+import json
+import logging
+from collections.abc import Iterator
+from io import StringIO
+
+import pytest
+import structlog
+
+from swashplate import logs
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers, root.level
+    yield
+    root.handlers = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+
+
+def test_off_a_terminal_each_event_is_a_json_line() -> None:
+    out = StringIO()
+    logs.configure("info", "auto", out)
+    structlog.get_logger().info("pushed", type="CDS", seconds=0.5)
+    structlog.get_logger().debug("not this one")
+    line = json.loads(out.getvalue())
+    assert line.pop("timestamp").endswith("Z")
+    assert line == {"event": "pushed", "type": "CDS", "seconds": 0.5, "level": "info"}
+
+
+def test_an_exception_is_inside_its_line() -> None:
+    out = StringIO()
+    logs.configure("info", "json", out)
+    try:
+        raise ValueError("boom")
+    except ValueError:
+        structlog.get_logger().exception("failed")
+    assert "ValueError: boom" in json.loads(out.getvalue())["exception"]
+
+
+@pytest.mark.parametrize(
+    ("style", "stream", "coloured"), [("auto", Terminal(), True), ("console", StringIO(), False)]
+)
+def test_for_people(style: logs.Format, stream: StringIO, coloured: bool) -> None:
+    logs.configure("info", style, stream)
+    structlog.get_logger().info("pushed", type="CDS")
+    assert "pushed" in stream.getvalue()
+    assert ("\x1b[" in stream.getvalue()) is coloured
+
+
+def test_libraries_log_in_the_same_form() -> None:
+    out = StringIO()
+    logs.configure("info", "json", out)
+    logging.getLogger("aiohttp.server").error("Error handling %s", "request")
+    logging.getLogger("aiohttp.access").info("GET /healthz")
+    line = json.loads(out.getvalue())
+    assert line["event"] == "Error handling request"
+    assert line["level"] == "error"

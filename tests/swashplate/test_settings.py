@@ -1,0 +1,155 @@
+"""Settings: which source wins, what a wrong value is answered, and that every setting is documented."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from swashplate import reference
+from swashplate.address import Address
+from swashplate.options import with_settings
+from swashplate.settings import Settings, default_text, environment_variable, flag
+
+EVERY = tuple(Settings.model_fields)
+
+
+@click.command()
+@with_settings(*EVERY)
+@click.pass_context
+def probe(ctx: click.Context, settings: Settings) -> None:
+    ctx.find_root().obj.append(settings)
+
+
+def invoke(*arguments: str, env: dict[str, str] | None = None) -> tuple[Result, Settings | None]:
+    got: list[Settings] = []
+    result = CliRunner().invoke(probe, arguments, env=env, obj=got)
+    return result, got[0] if got else None
+
+
+def settings(*arguments: str, env: dict[str, str] | None = None) -> Settings:
+    result, got = invoke(*arguments, env=env)
+    assert got is not None, result.output
+    return got
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    file = tmp_path / "etc" / "swashplate.yaml"
+    file.parent.mkdir()
+    file.write_text(
+        "log_level: debug\nnamespace: from-file\nlisten: 127.0.0.1:1\nroutes: routes\nstate: /var/lib/s\n"
+    )
+    return file
+
+
+@pytest.mark.parametrize(
+    ("flags", "variables", "with_file", "expected"),
+    [
+        (["--namespace", "from-flag"], {"SWASHPLATE_NAMESPACE": "from-env"}, True, "from-flag"),
+        ([], {"SWASHPLATE_NAMESPACE": "from-env"}, True, "from-env"),
+        ([], {}, True, "from-file"),
+        ([], {}, False, "default"),
+        # Giving the default is giving a value: it wins over the file too.
+        (["--namespace", "default"], {}, True, "default"),
+        # An empty variable is what orchestrators make of an unset one.
+        ([], {"SWASHPLATE_NAMESPACE": ""}, True, "from-file"),
+    ],
+)
+def test_precedence(
+    config: Path, flags: list[str], variables: dict[str, str], with_file: bool, expected: str
+) -> None:
+    file = ["--config", str(config)] if with_file else []
+    assert settings(*flags, *file, env=variables).namespace == expected
+
+
+def test_sources_are_combined(config: Path) -> None:
+    got = settings(
+        "--listen", "[::]:2", env={"SWASHPLATE_CONFIG": str(config), "SWASHPLATE_DEBOUNCE_QUIET": "1s500ms"}
+    )
+    assert got.listen == Address("::", 2)
+    assert got.debounce_quiet == timedelta(seconds=1.5)
+    assert got.log_level == "debug"
+    assert got.admin == Address("127.0.0.1", 18001)
+
+
+def test_paths_in_a_file_are_relative_to_it(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(config.parent.parent)
+    got = settings("--config", "etc/swashplate.yaml", "--services", "here.yaml")
+    assert got.routes == Path("etc/routes")
+    assert got.state == Path("/var/lib/s")
+    assert got.services == Path("here.yaml")
+
+
+def test_problems_of_a_file_are_all_shown_in_place(tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text("log_level: loud\nlistne: 127.0.0.1:1\nadmin: 18001\n")
+    result, got = invoke("--config", str(file))
+    assert got is None
+    assert result.exit_code == 2
+    assert result.stderr == (
+        f"Error: {file}:1:12: error F013: this must be `debug`, `info`, `warning` or `error`\n"
+        "  log_level: loud\n"
+        "             ^^^^\n"
+        f"{file}:2:1: error F011: the key `listne` is not known here\n"
+        "  listne: 127.0.0.1:1\n"
+        "  ^^^^^^\n"
+        "  fix: did you mean `listen`?\n"
+        f"{file}:3:8: error F013: this must be an address: host:port, such as 127.0.0.1:18000 or [::1]:18000\n"
+        "  admin: 18001\n"
+        "         ^^^^^\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(None, "No such file or directory"), (b"a: [", "F004"), (b"\xff", "F001"), (b"- a", "a mapping"), (b"", "F003")],
+)
+def test_a_file_that_is_none(tmp_path: Path, content: bytes | None, said: str) -> None:
+    file = tmp_path / "s.yaml"
+    if content is not None:
+        file.write_bytes(content)
+    result, _ = invoke("--config", str(file))
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert str(file) in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "said"),
+    [
+        (["--listen", "nowhere"], {}, "--listen: 'nowhere' is not host:port, such as 127.0.0.1:18000 or"),
+        ([], {"SWASHPLATE_LISTEN": "nowhere"}, "SWASHPLATE_LISTEN: 'nowhere' is not host:port"),
+        (["--debounce-quiet", "100"], {}, "--debounce-quiet: `100` is not a duration; write a number with its unit"),
+        (["--log-level", "loud"], {}, "--log-level: "),
+        (["--no-such"], {}, "No such option '--no-such'"),
+    ],
+)
+def test_a_wrong_value_names_where_it_was_given(arguments: list[str], variables: dict[str, str], said: str) -> None:
+    result, got = invoke(*arguments, env=variables)
+    assert got is None
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_setting_is_documented(name: str) -> None:
+    help_text = " ".join(CliRunner().invoke(probe, ["--help"], terminal_width=1000).output.split())
+    description = Settings.model_fields[name].description
+    assert description
+    assert description in help_text
+    assert flag(name) in help_text
+    assert f"env var: {environment_variable(name)}" in help_text
+    if (default := default_text(name)) is not None:
+        assert f"default: {default}]" in help_text
+
+
+def test_defaults_are_read_back_as_they_are_written() -> None:
+    written = {name: text for name in EVERY if (text := default_text(name)) is not None}
+    assert Settings.model_validate(written) == Settings()
+
+
+def test_reference_page_is_current() -> None:
+    """If it is not: `python -m swashplate.reference`."""
+    assert reference.PAGE.read_text(encoding="utf-8") == reference.page()
