@@ -6,7 +6,7 @@ import typing
 from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, TypeVar, Union
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, RootModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from operator_files import codes
@@ -170,6 +170,8 @@ def _models_at(annotation: Any, loc: Loc) -> Iterator[type[BaseModel]]:
     elif origin is dict:
         if loc:
             yield from _models_at(typing.get_args(annotation)[1], loc[1:])
+    elif isinstance(annotation, type) and issubclass(annotation, RootModel):
+        yield from _models_at(annotation.model_fields["root"].annotation, loc)
     elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
         if not loc:
             yield annotation

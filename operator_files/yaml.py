@@ -193,13 +193,13 @@ class _Composer(CParser):
 
 
 def _compose(text: str) -> yaml.Node | None:
-    with _collector_paused():
+    with collector_paused():
         node: yaml.Node | None = _Composer(text).get_single_node()
     return node
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
+def collector_paused() -> Iterator[None]:
     """Composing allocates many objects and frees none: the cycle collector would take three quarters of the time."""
     was_enabled = gc.isenabled()
     gc.disable()

@@ -1,0 +1,25 @@
+"""What can be wrong with a file of services beyond its form (the F codes of operator_files)."""
+
+from operator_files.problem import Code
+
+ADDRESS = Code(
+    "S001",
+    "An address is an IPv4 or IPv6 address or a DNS name, with or without a port: `10.0.0.1:8080`, `[::1]:80`.",
+)
+UNUSABLE_ADDRESS = Code("S002", "An address that nothing can be reached at: unspecified, multicast, or with a zone.")
+DUPLICATE_ENDPOINT = Code("S003", "The same address and port twice behind one port of a service.")
+DUPLICATE_SERVICE = Code("S004", "A service twice in one file: one of the two would silently win.")
+DUPLICATE_PORT = Code("S005", "Two ports of a service with the same number or the same name.")
+PORT = Code("S006", "A port is said twice, or does not fit the ports that the service has.")
+CONFLICT = Code(
+    "S007",
+    "Another file describes the same port of the same service in another way. Files may share a service, and their "
+    "endpoints are put together, where the ports agree by number, name and protocol.",
+)
+NO_SERVICES = Code("S008", "The file lists no services. At a start that never replaces what was known before.")
+DUPLICATE_LABEL = Code("S009", "A metadata key twice in one instance.")
+
+CODES: tuple[Code, ...] = (
+    ADDRESS, UNUSABLE_ADDRESS, DUPLICATE_ENDPOINT, DUPLICATE_SERVICE, DUPLICATE_PORT, PORT, CONFLICT, NO_SERVICES,
+    DUPLICATE_LABEL,
+)  # fmt: skip
