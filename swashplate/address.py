@@ -1,5 +1,7 @@
 """`host:port`, as settings, flags and bootstraps write it."""
 
+import errno
+import socket
 from ipaddress import ip_address
 from typing import NamedTuple, Self
 
@@ -41,3 +43,23 @@ class Address(NamedTuple):
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class AddressTakenError(OSError):
+    """Something else listens there. The message names the address, its use, and the flag that moves it."""
+
+    def __init__(self, address: Address, use: str, flag: str) -> None:
+        super().__init__(f"{address} is taken: {use} cannot listen there. Choose another address with {flag}.")
+
+
+def refuse_taken(address: Address, use: str, flag: str) -> None:
+    """Raises AddressTakenError, or the OSError that listening at `address` would raise."""
+    family, kind, protocol, _, place = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
+    with socket.socket(family, kind, protocol) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(place)
+        except OSError as failure:
+            if failure.errno == errno.EADDRINUSE:
+                raise AddressTakenError(address, use, flag) from failure
+            raise

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 from aiohttp import web
 
 from swashplate import VERSION, metrics
-from swashplate.address import Address
+from swashplate.address import Address, AddressTakenError
 from swashplate.status import StatusReport
 
 PAGES: Final = {
@@ -33,16 +33,9 @@ class Subject(Protocol):
         """Raises ValueError for a version that is none, or that is not supported."""
         ...
 
-    def confirm(self, source: str, service: str | None) -> tuple[str, ...]:
-        """Names of the services whose removal was held. LookupError when there is no such source or service."""
+    def confirm(self, source: str, only: str | None) -> tuple[str, ...]:
+        """What was held and is now removed. LookupError when there is no such source, or it holds no `only`."""
         ...
-
-
-class AddressTakenError(OSError):
-    """Something else listens there. The message names the address, its use, and the flag that moves it."""
-
-    def __init__(self, address: Address, use: str, flag: str) -> None:
-        super().__init__(f"{address} is taken: {use} cannot listen there. Choose another address with {flag}.")
 
 
 class AdminServer:
@@ -119,9 +112,9 @@ class AdminServer:
 
     async def _confirm(self, request: web.Request) -> web.Response:
         if not (source := request.query.get("source")):
-            return _error(400, "say whose removals: /confirm?source=NAME, and &service=NAME for one alone")
+            return _error(400, "say whose removals: /confirm?source=NAME, and &only=NAME for one alone")
         try:
-            confirmed = self._subject.confirm(source, request.query.get("service"))
+            confirmed = self._subject.confirm(source, request.query.get("only"))
         except LookupError as failure:
             return _error(404, str(failure.args[0]))
         return web.json_response({"confirmed": list(confirmed)})

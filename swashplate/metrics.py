@@ -32,12 +32,16 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry(auto_describe=True)
         self.pushes = self._counter("pushes", "Answers with resources sent to proxies.", "type")
+        self.push_bytes = self._counter("push_bytes", "Size of the answers sent to proxies.", "type")
         self.acks = self._counter("acks", "Answers that a proxy took.", "type")
         self.nacks = self._counter("nacks", "Answers that a proxy refused.", "type")
         self.streams = self._counter("streams", "Streams that proxies opened.", "variant")
         self.updates = self._counter("updates", "Changes of services or routes that were translated.")
         self.change_to_push = self._seconds(
             "change_to_push", "From the first change that a source saw until every stream was told, in seconds."
+        )
+        self.change_to_ack = self._seconds(
+            "change_to_ack", "From the change that caused an answer until the proxy took it, in seconds.", "type"
         )
         self.translation = self._seconds("translation", "Time to translate and encode one change, in seconds.")
         ProcessCollector(registry=self.registry)
@@ -53,8 +57,10 @@ class Metrics:
     def _counter(self, name: str, documentation: str, *labels: str) -> Counter:
         return Counter(f"swashplate_{name}", documentation, labels, registry=self.registry)
 
-    def _seconds(self, name: str, documentation: str) -> Histogram:
-        return Histogram(f"swashplate_{name}_seconds", documentation, registry=self.registry, buckets=_SECONDS)
+    def _seconds(self, name: str, documentation: str, *labels: str) -> Histogram:
+        return Histogram(
+            f"swashplate_{name}_seconds", documentation, labels, registry=self.registry, buckets=_SECONDS
+        )
 
 
 class _FromStatus(Collector):

@@ -99,6 +99,19 @@ class Settings(BaseModel):
         ge=timedelta(0),
         description="A change goes out after this long at the latest, however much goes on changing.",
     )
+    rollout_patience: Duration = Field(
+        timedelta(seconds=2),
+        ge=timedelta(0),
+        description=(
+            "How long a proxy's new routes wait until it has said that the new clusters are ready. After that, only "
+            "the routes that need a missing cluster go on waiting."
+        ),
+    )
+    rollout_drain: Duration = Field(
+        timedelta(seconds=10),
+        ge=timedelta(0),
+        description="How long a cluster that no route refers to any more is kept at a proxy.",
+    )
     shutdown_grace: Duration = Field(
         timedelta(seconds=5), ge=timedelta(0), description="How long open streams may take to end at shutdown."
     )

@@ -8,8 +8,8 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from aiohttp.web import Application, Request
 
-from swashplate.address import Address
-from swashplate.admin import AddressTakenError, AdminServer
+from swashplate.address import Address, AddressTakenError
+from swashplate.admin import AdminServer
 from swashplate.metrics import Metrics
 from swashplate.status import StatusReport
 from tests.swashplate.reports import a_report
@@ -39,10 +39,10 @@ class Pretender:
             raise ValueError("Envoy 1.0 is not supported")
         return {"node": [node_id, cluster, version]}
 
-    def confirm(self, source: str, service: str | None) -> tuple[str, ...]:
+    def confirm(self, source: str, only: str | None) -> tuple[str, ...]:
         if source != "services":
             raise LookupError(f"no source {source!r}")
-        return (service or "a",)
+        return (only or "a",)
 
 
 @pytest.fixture
