@@ -4,13 +4,13 @@ import difflib
 import types
 import typing
 from collections.abc import Collection, Iterator, Mapping
-from typing import Annotated, Any, ClassVar, TypeVar, Union
+from typing import Annotated, Any, ClassVar, Generic, NamedTuple, TypeVar, Union
 
 from pydantic import BaseModel, ConfigDict, RootModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from operator_files import codes
-from operator_files.problem import Code, Problem
+from operator_files.problem import Code, Problem, in_order
 from operator_files.yaml import Document, Loc
 
 
@@ -28,17 +28,61 @@ class FileModel(BaseModel):
 M = TypeVar("M", bound=BaseModel)
 
 
+class Outcome(NamedTuple, Generic[M]):
+    """The model's value or None, the problems in the order of the file, and the places that are wrong."""
+
+    value: M | None
+    problems: tuple[Problem, ...] = ()
+    wrong: tuple[Loc, ...] = ()
+
+
 def validate(model: type[M], document: Document) -> tuple[M | None, tuple[Problem, ...]]:
     """The document as a `model`, or None and all its problems in the order of the file.
 
     A validator of the model says what is wrong by raising `values.refused(...)`; pydantic's own errors are put into
     plain words. Tags of discriminated unions must be written `<like this>`; they never show in a position.
     """
+    return examine(model, document)[:2]
+
+
+def examine(model: type[M], document: Document, *, nulls_under: str | None = None) -> Outcome[M]:
+    """As `validate`, and says which places are wrong.
+
+    With `nulls_under`, a key without a value is a problem (`match:` and nothing after it must not mean that there is
+    no match), except below keys of that name. Without it, null is as if the key were not there.
+    """
+    nulls = [] if nulls_under is None else list(_nulls(document.data, nulls_under, ()))
+    problems = [
+        document.problem(
+            codes.WRONG_VALUE, "there is no value here", loc, fix="write one, or delete the key", key=True
+        )
+        for loc in nulls
+    ]
     try:
-        return model.model_validate(document.data), ()
+        value = model.model_validate(document.data)
     except ValidationError as error:
-        found = {_problem(model, document, detail) for detail in error.errors(include_url=False)}
-    return None, tuple(sorted(found, key=lambda problem: problem.sort_key))
+        for detail in error.errors(include_url=False):
+            loc = _without_tags(detail["loc"], document.data, missing_last=detail["type"] == "missing")
+            if loc not in nulls:
+                problems.append(_problem(model, document, detail, loc))
+                nulls.append(loc)
+    else:
+        if not problems:
+            return Outcome(value)
+    return Outcome(None, in_order(problems), tuple(nulls))
+
+
+def _nulls(data: object, except_under: str, loc: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
+    if data is None:
+        yield loc
+    elif isinstance(data, dict):
+        for key, value in data.items():
+            if key != except_under and (value is None or isinstance(value, dict | list)):
+                yield from _nulls(value, except_under, (*loc, key))
+    elif isinstance(data, list):
+        for index, value in enumerate(data):
+            if value is None or isinstance(value, dict | list):
+                yield from _nulls(value, except_under, (*loc, index))
 
 
 def did_you_mean(word: str, known: Collection[str]) -> str:
@@ -58,9 +102,9 @@ def nearest(word: str, known: Collection[str]) -> str | None:
     return next(iter(difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.6)), None)
 
 
-def _problem(model: type[BaseModel], document: Document, detail: ErrorDetails) -> Problem:
-    loc = _without_tags(detail["loc"], document.data, missing_last=detail["type"] == "missing")
+def _problem(model: type[BaseModel], document: Document, detail: ErrorDetails, loc: tuple[str | int, ...]) -> Problem:
     kind = detail["type"]
+    is_key = detail["loc"][-1:] == ("[key]",)
     if kind == "extra_forbidden":
         return _unknown_key(model, document, loc)
     if kind == "missing":
@@ -70,11 +114,9 @@ def _problem(model: type[BaseModel], document: Document, detail: ErrorDetails) -
     context = detail.get("ctx", {})
     if "text" in context:  # one of our own
         code = Code(kind, "")
-        return document.problem(code, str(context["text"]), loc, fix=str(context.get("fix", "")))
-    if kind in ("invalid_key", "none_required"):
-        return document.problem(codes.WRONG_VALUE, "there is no value here", loc, fix="write one, or delete the key")
+        return document.problem(code, str(context["text"]), loc, fix=str(context.get("fix", "")), key=is_key)
     message, fix = _plain_words(kind, context, detail)
-    return document.problem(codes.WRONG_VALUE, message, loc, fix=fix)
+    return document.problem(codes.WRONG_VALUE, message, loc, fix=fix, key=is_key)
 
 
 def _unknown_key(model: type[BaseModel], document: Document, loc: Loc) -> Problem:
@@ -130,7 +172,7 @@ def _plain_words(kind: str, context: Mapping[str, Any], detail: ErrorDetails) ->
     return message[:1].lower() + message[1:], ""
 
 
-def _without_tags(loc: tuple[int | str, ...], data: object, *, missing_last: bool) -> list[int | str]:
+def _without_tags(loc: tuple[int | str, ...], data: object, *, missing_last: bool) -> tuple[str | int, ...]:
     """The location in the file: without the tags of unions, which are written `<tag>`, and marks of keys."""
     kept: list[int | str] = []
     for index, step in enumerate(loc):
@@ -140,7 +182,7 @@ def _without_tags(loc: tuple[int | str, ...], data: object, *, missing_last: boo
             continue
         kept.append(step)
         data = _step_into(data, step)
-    return kept
+    return tuple(kept)
 
 
 def _step_into(data: object, step: int | str) -> object:
