@@ -18,10 +18,10 @@ _EXAMPLES = {
     "google.protobuf.Struct": "a mapping",
     "google.protobuf.ListValue": "a list",
 }
-_OWN_FORM = frozenset(_EXAMPLES) | {
+OWN_FORMS = frozenset(_EXAMPLES) | {
     f"google.protobuf.{name}"
     for name in (
-        "Value",
+        *("Any", "Value"),
         *(f"{kind}Value" for kind in ("Bool", "Bytes", "Double", "Float", "Int32", "Int64", "String")),
         *("UInt32Value", "UInt64Value"),
     )
@@ -76,7 +76,7 @@ def message_faults(kind: Descriptor, data: object, path: Path) -> Iterator[Fault
     if kind.full_name == "google.protobuf.Any":
         yield from _any_faults(data, path)
         return
-    if kind.full_name in _OWN_FORM:
+    if kind.full_name in OWN_FORMS:
         if (reason := _refused(kind, data)) is not None:
             yield Fault(path, reason)
         return
@@ -113,7 +113,7 @@ def _any_faults(data: object, path: Path) -> Iterator[Fault]:
         yield Fault((*path, "@type"), str(error))
         return
     rest = {key: value for key, value in data.items() if key != "@type"}
-    if kind.full_name not in _OWN_FORM:
+    if kind.full_name not in OWN_FORMS:
         yield from message_faults(kind, rest, path)
     elif rest.keys() != {"value"}:
         yield Fault(path, f"{kind.full_name} in an Any is written as @type and value")

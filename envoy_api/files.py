@@ -1,7 +1,8 @@
 """Declarations gathered into proto files, lazily: what protobuf's descriptor pool asks for when it lacks a type.
 
 A proto file may not import in a circle, messages may refer to each other in one. So the files here are the strongly
-connected components of the top-level types: one type each, or a handful that need each other (`Matcher`).
+connected components of the top-level types: one type each, or a few that need each other (`ListMatcher` and
+`ValueMatcher`).
 """
 
 import importlib

@@ -7,7 +7,7 @@ from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
-from envoy_api.faults import Fault, InvalidMessageError, message_faults
+from envoy_api.faults import OWN_FORMS, Fault, InvalidMessageError, message_faults
 from envoy_api.pool import EnvoyMessage, class_for_url, descriptor_of, message_class, pool
 
 
@@ -45,9 +45,12 @@ def to_dict(value: Message) -> dict[str, Any]:
 def _with_sorted_maps(kind: Descriptor, data: Any) -> Any:
     """The same data with the keys of maps (which protobuf keeps in no order) sorted."""
     if kind.full_name == "google.protobuf.Any" and "@type" in data:
-        return _with_sorted_maps(descriptor_of(class_for_url(data["@type"])), data)
+        inner = descriptor_of(class_for_url(data["@type"]))
+        if inner.full_name in OWN_FORMS:
+            return {**data, "value": _with_sorted_maps(inner, data["value"])}
+        return _with_sorted_maps(inner, data)
     if kind.file.name == "google/protobuf/struct.proto":
-        return _with_sorted_keys(data)
+        return _plain(data)
     if not isinstance(data, dict):
         return data
     return {name: _sorted_field(kind, name, value) for name, value in data.items()}
@@ -65,9 +68,12 @@ def _sorted_field(owner: Descriptor, name: str, value: Any) -> Any:
     return _with_sorted_maps(kind, value)
 
 
-def _with_sorted_keys(data: Any) -> Any:
+def _plain(data: Any) -> Any:
+    """A struct's data with sorted keys, and whole numbers (it knows only doubles) without a fraction."""
     if isinstance(data, dict):
-        return {key: _with_sorted_keys(data[key]) for key in sorted(data)}
+        return {key: _plain(data[key]) for key in sorted(data)}
     if isinstance(data, list):
-        return [_with_sorted_keys(item) for item in data]
+        return [_plain(item) for item in data]
+    if isinstance(data, float) and data.is_integer() and abs(data) < 2**53:
+        return int(data)
     return data

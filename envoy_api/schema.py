@@ -34,6 +34,19 @@ _SCALARS: dict[str, FieldDescriptorProto.Type.ValueType] = {
 }
 _ANNOTATION = re.compile(r"(?:list\[|dict\[\w+, )?(?:(?P<module>\w+)\.)?(?P<name>\w+)\]?(?: \| None)?")
 
+_ENUM_PATHS = {
+    "ClientConfigStatus": "ClientConfigStatus",
+    "HealthCheckFailureType": "HealthCheckFailureType",
+    "HttpAccessLogEntryHttpVersion": "HTTPAccessLogEntry.HTTPVersion",
+    "MetricType": "MetricType",
+    "ProxyProtocolPassThroughTlVsPassTlVsMatchType": "ProxyProtocolPassThroughTLVs.PassTLVsMatchType",
+    "RateLimitXRateLimitHeadersRfcVersion": "RateLimit.XRateLimitHeadersRFCVersion",
+    "RetryPolicyResetHeaderFormat": "RetryPolicy.ResetHeaderFormat",
+    "TlsPropertiesTlsVersion": "TLSProperties.TLSVersion",
+    "XRateLimitHeadersRfcVersion": "XRateLimitHeadersRFCVersion",
+}
+"""Enums whose class name does not tell their path: it is re-cased, or begins like a message that is no parent."""
+
 
 class Declaration(NamedTuple):
     """A top-level message with all that is nested in it, or a top-level enum."""
@@ -124,10 +137,12 @@ def full_name_of(cls: type) -> str:
 def _enum_path(class_name: str, parents: dict[str, str]) -> str:
     """Where an enum is declared: in the message whose class name its own begins with, the longest such.
 
-    Class names are the concatenated (and re-cased) names of the nesting; enums are not registered under their proto
-    names. The name appears in error texts only, never in Envoy's configuration.
+    Messages are registered under their proto names, enums are not; a class name is the concatenation of the names it
+    is nested in. Only error texts show an enum's name, Envoy's configuration never does.
     """
-    parent = max((known for known in parents if class_name.startswith(known)), key=len, default="")
+    if (known := _ENUM_PATHS.get(class_name)) is not None:
+        return known
+    parent = max((name for name in parents if class_name.startswith(name)), key=len, default="")
     return f"{parents[parent]}.{class_name[len(parent) :]}" if parent else class_name
 
 
