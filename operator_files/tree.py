@@ -73,9 +73,10 @@ class _Seen(NamedTuple):
 class Tree:
     """The operator files under `root`: a directory (nested ones and symlinks too) or one file.
 
-    Keys are paths relative to a directory root, or the file's name. Names that begin with a dot are left out:
-    editors' swap files, and the `..data` directories through which Kubernetes swaps a mounted ConfigMap. `known` are
-    files that were there in an earlier life: those that are missing from the first listing are told as gone.
+    Keys are paths relative to `root`, empty for a root that is a file: `root / key` is always the file's own path.
+    Names that begin with a dot are left out: editors' swap files, and the `..data` directories through which
+    Kubernetes swaps a mounted ConfigMap. `known` are files that were there in an earlier life: those that are missing
+    from the first listing are told as gone.
     """
 
     def __init__(self, root: Path, known: Collection[str] = (), max_bytes: int = MAX_BYTES) -> None:
@@ -92,7 +93,7 @@ class Tree:
             return Listing(watched=watched, error=Failure.of(error))
         root = _identity(status)
         if not stat.S_ISDIR(status.st_mode):
-            return Listing({self.root.name: _signature(str(self.root))}, watched, root)
+            return Listing({"": _signature(str(self.root))}, watched, root)
         walk = _Walk(self._seen.keys(), watched)
         walk.directory(str(self.root), "", frozenset())
         if failed := walk.failed.get(""):
@@ -134,7 +135,7 @@ class Tree:
 
     def _read(self, path: str, at: Signature | Failure) -> bytes | OSError | None:
         """None: it changed meanwhile, and a later listing will show that."""
-        full = str(self.root / path) if path != self.root.name or self.root.is_dir() else str(self.root)
+        full = str(self.root / path)
         if isinstance(at, Failure):
             return at.error(full)
         if at.size > self._max_bytes:

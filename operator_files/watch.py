@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, ParamSpec, TypeVar
 
-from watchfiles._rust_notify import RustNotify
+from watchfiles._rust_notify import RustNotify, WatchfilesRustInternalError
 
 from operator_files.tree import Content, Failure, Listing, Tree, Watched
 
@@ -34,9 +34,10 @@ T = TypeVar("T")
 class Look:
     """What changed since the look before.
 
-    `files` has relative paths. `live` is the evidence: True where the change happened while the tree was watched,
-    False where the tree is compared with another life (the first look, and the first one after `error` or after
-    another file system was mounted there). `error`: the path itself cannot be read, and `files` is empty.
+    `files` has paths relative to the root (empty for a root that is a file). `live` is the evidence: True where the
+    change happened while the tree was watched, False where the tree is compared with another life (the first look,
+    and the first one after `error` or after another file system was mounted there). `error`: the path itself cannot
+    be read, and `files` is empty.
     """
 
     files: Mapping[str, Content]
@@ -136,7 +137,7 @@ class _Events:
         self._watched = watched
         try:
             self._notify = await self.in_thread(RustNotify, sorted(watched), False, False, 0, False, True)
-        except OSError:  # the limit of inotify, or a directory that vanished just now
+        except (OSError, WatchfilesRustInternalError):  # inotify's limit, or a directory that vanished just now
             self._notify = None
         return changed
 
@@ -148,7 +149,11 @@ class _Events:
         clock = asyncio.get_running_loop().time
         deadline = clock() + timeout_s
         while (left_ms := int((deadline - clock()) * 1000)) > 0:
-            events = await self.in_thread(notify.watch, _GROUP_MS, _STEP_MS, left_ms, self._stop)
+            try:
+                events = await self.in_thread(notify.watch, _GROUP_MS, _STEP_MS, left_ms, self._stop)
+            except (OSError, WatchfilesRustInternalError):
+                self._notify = None
+                return
             if isinstance(events, str) or any(self._matters(path) for _, path in events):
                 return
 

@@ -16,10 +16,13 @@ CONFLICT = Code(
     "Another file describes the same port of the same service in another way. Files may share a service, and their "
     "endpoints are put together, where the ports agree by number, name and protocol.",
 )
-NO_SERVICES = Code("S008", "The file lists no services. At a start that never replaces what was known before.")
+DIFFERING_ENDPOINT = Code(
+    "S008",
+    "Two files list the same endpoint with another weight, health, locality or labels; the first path's is used.",
+)
 DUPLICATE_LABEL = Code("S009", "A metadata key twice in one instance.")
 
 CODES: tuple[Code, ...] = (
-    ADDRESS, UNUSABLE_ADDRESS, DUPLICATE_ENDPOINT, DUPLICATE_SERVICE, DUPLICATE_PORT, PORT, CONFLICT, NO_SERVICES,
-    DUPLICATE_LABEL,
+    ADDRESS, UNUSABLE_ADDRESS, DUPLICATE_ENDPOINT, DUPLICATE_SERVICE, DUPLICATE_PORT, PORT, CONFLICT,
+    DIFFERING_ENDPOINT, DUPLICATE_LABEL,
 )  # fmt: skip

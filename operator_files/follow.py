@@ -1,0 +1,172 @@
+"""Keeps a book of operator files up to date with a path, and the durable store up to date with the book.
+
+A book is a pure value (of services, of routes): this is the part that waits, reads and writes. Whoever owns it is
+told of each next book, and of the evidence for it.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Generic, Protocol, Self, TypeVar
+
+from operator_files.problem import Problem
+from operator_files.store import LastGoodStore, StoreError
+from operator_files.tree import Content
+from operator_files.watch import REHASH_S, SETTLE_S, watch
+
+
+class Book(Protocol):
+    """What follows a directory: see `last_good` for the rules of each operation. Paths are as problems show them."""
+
+    def edited(self, changes: Mapping[str, Content]) -> Self: ...
+    def compared(self, changes: Mapping[str, Content]) -> Self: ...
+    def confirm(self, paths: Collection[str]) -> Self: ...
+    @property
+    def problems(self) -> tuple[Problem, ...]: ...
+    @property
+    def held(self) -> tuple[str, ...]: ...
+    @property
+    def stale(self) -> tuple[str, ...]: ...
+    @property
+    def good_texts(self) -> Mapping[str, str]: ...
+
+
+B = TypeVar("B", bound=Book)
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Generic[B]):
+    """A book after the one before: `changes` are the files that made it.
+
+    `live`: they were seen to change, or an operator confirmed it; else they were compared with an earlier life.
+    """
+
+    old: B
+    new: B
+    changes: Mapping[str, Content]
+    live: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """Times in Unix seconds. `synced_at`: the last look that could read the path; `stale_since`: None while it can.
+
+    `stored`: an earlier life left something to serve. `store_error`: why the store could not be written last time.
+    """
+
+    synced_at: float | None = None
+    stale_since: float | None = None
+    error: str = ""
+    stored: bool = False
+    store_error: str = ""
+
+    @property
+    def ready(self) -> bool:
+        """The path was read once, or there is something of an earlier life to serve."""
+        return self.synced_at is not None or self.stored
+
+
+class Follower(Generic[B]):
+    """Follows one path: `run` it as a task. `book` is the newest one; from the start on, that of the store.
+
+    `unconfirmed` are paths (as problems show them) whose version in force the store shall not take over yet.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        book_of: Callable[[Mapping[str, str]], B],
+        *,
+        kind: str,
+        store: LastGoodStore | None,
+        on_step: Callable[[Step[B]], None],
+        on_error: Callable[[str], None],
+        now: Callable[[], float],
+        settle_s: float = SETTLE_S,
+        rehash_s: float = REHASH_S,
+    ) -> None:
+        """`book_of` makes the first book from the last good texts that the store has of this `kind`.
+
+        `on_step` is called on the event loop after every look that could read the path, also where nothing changed;
+        `on_error` where the path could not be read. Raises StoreError.
+        """
+        self.root = root
+        self.freshness = Freshness()
+        self.unconfirmed: frozenset[str] = frozenset()
+        self._kind, self._store = kind, store
+        self._on_step, self._on_error, self._now = on_step, on_error, now
+        self._settle_s, self._rehash_s = settle_s, rehash_s
+        self._keys: dict[str, str] = {}
+        self._kept = store.load(kind) if store is not None else {}
+        self._one_at_a_time = asyncio.Lock()
+        self.book = book_of({self._shown(key): text for key, text in self._kept.items()})
+        if self._kept:
+            self.freshness = Freshness(stale_since=now(), stored=True)
+
+    async def run(self) -> None:
+        """Follows the path until cancelled."""
+        async with aclosing(
+            watch(self.root, tuple(self._kept), settle_s=self._settle_s, rehash_s=self._rehash_s)
+        ) as looks:
+            async for look in looks:
+                if look.error is not None:
+                    self._failed(look.error)
+                else:
+                    await self._take({self._shown(key): content for key, content in look.files.items()}, look.live)
+
+    async def confirm(self, paths: Collection[str] | None = None) -> frozenset[str]:
+        """Lets go of these held files (None: all), as an operator asked. The paths that were held."""
+        async with self._one_at_a_time:
+            old = self.book
+            chosen = frozenset(path for path in old.held if paths is None or path in paths)
+            if chosen:
+                self.book = old.confirm(chosen)
+                self._on_step(Step(old, self.book, dict.fromkeys(chosen), live=True))
+                await self._keep()
+        return chosen
+
+    async def keep(self) -> None:
+        """Write what is in force to the store; needed only after `unconfirmed` changed outside a step."""
+        async with self._one_at_a_time:
+            await self._keep()
+
+    async def _take(self, changes: Mapping[str, Content], live: bool) -> None:
+        async with self._one_at_a_time:
+            old = self.book
+            # In a thread: a large file takes long enough to parse that streams would notice.
+            self.book = new = await asyncio.to_thread(old.edited if live else old.compared, changes)
+            self.freshness = replace(self.freshness, synced_at=self._now(), stale_since=None, error="")
+            self._on_step(Step(old, new, changes, live))
+            await self._keep()
+
+    def _failed(self, error: OSError) -> None:
+        reason = f"{self.root} cannot be read: {error.strerror or error}"
+        since = self.freshness.stale_since
+        self.freshness = replace(self.freshness, error=reason, stale_since=self._now() if since is None else since)
+        self._on_error(reason)
+
+    async def _keep(self) -> None:
+        if self._store is None:
+            return
+        texts = {self._keys[path]: text for path, text in self.book.good_texts.items()}
+        for path in self.unconfirmed & self._keys.keys():
+            key = self._keys[path]
+            texts.pop(key, None)
+            if key in self._kept:
+                texts[key] = self._kept[key]
+        changes: dict[str, str | None] = {key: text for key, text in texts.items() if self._kept.get(key) != text}
+        changes |= dict.fromkeys(self._kept.keys() - texts.keys())
+        try:
+            await asyncio.to_thread(self._store.save, self._kind, changes)
+        except StoreError as error:
+            self.freshness = replace(self.freshness, store_error=str(error))
+        else:
+            self.freshness = replace(self.freshness, store_error="")
+            self._kept = texts
+
+    def _shown(self, key: str) -> str:
+        path = str(self.root / key)
+        self._keys[path] = key
+        return path
