@@ -127,6 +127,15 @@ class Follower(Generic[B]):
                 await self._keep()
         return chosen
 
+    async def turn(self, next_book: Callable[[B], B]) -> None:
+        """Makes the next book in another way than by reading, when no other step is under way; as a live step."""
+        async with self._one_at_a_time:
+            old = self.book
+            self.book = await asyncio.to_thread(next_book, old)
+            if self.book is not old:
+                self._on_step(Step(old, self.book, {}, live=True))
+                await self._keep()
+
     async def keep(self) -> None:
         """Write what is in force to the store; needed only after `unconfirmed` changed outside a step."""
         async with self._one_at_a_time:

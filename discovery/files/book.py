@@ -97,9 +97,14 @@ class ServiceBook:
             sound, gone=[path for path, reading in readings.items() if reading is None], live=live
         )
         readings |= refused
-        files = self._files.edited(readings) if live else self._files.compared(readings)
+        files = self._files.edited(readings) if live else self._renamed(self._files.compared(readings))
         kept = MappingProxyType({path: sound[path] for path in sorted(refused)})
         return replace(self._with(files, readings), _refused=kept)
+
+    def _renamed(self, files: LastGood[Services]) -> LastGood[Services]:
+        """Without held files whose services are all in files that are new: those were moved, not lost."""
+        new = {name for path in files.entries if not self.services_in(path) for name in _value(files, path)}
+        return files.confirm([path for path in files.held if _value(files, path).keys() <= new])
 
     def _empty_is_held(self, path: str, reading: Reading[Services] | None) -> Reading[Services] | None:
         """A list without services says as little as a file without text."""

@@ -1,0 +1,119 @@
+"""Routes from files: follows a path of route files and tells which services' routes changed."""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from mesh.mesh import Routes
+from mesh.service import ServiceName
+from operator_files.follow import Follower, Freshness, Step
+from operator_files.problem import Problem
+from operator_files.store import LastGoodStore
+from routes.book import RouteBook
+from routes.parse import Scope
+
+KIND: Final = "routes"
+
+Changes = Mapping[ServiceName, Routes | None]
+"""Whole values of the services whose routes changed; None: no file is about the service any more."""
+
+
+class RouteSource:
+    """Follows a path of route files; `run` it as a task.
+
+    From the start on `book` is what the store kept. A live edit is in force at once. What is missing or empty at the
+    first look after a start, or after the path could not be read, is held until it is edited or confirmed.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        scope: Scope,
+        store: LastGoodStore | None,
+        now: Callable[[], float],
+        on_change: Callable[[Changes], None],
+        on_problems: Callable[[tuple[Problem, ...]], None],
+        on_error: Callable[[str], None],
+    ) -> None:
+        """All are called on the event loop: `on_change` with the routes that differ (at once with those of the
+        store), `on_problems` with all problems of all files whenever they changed, `on_error` with the reason when
+        the path cannot be read. Raises StoreError.
+        """
+        self._on_change = on_change
+        self._on_problems = on_problems
+        self._problems: tuple[Problem, ...] = ()
+        self._known: frozenset[ServiceName] | None = None
+        self._known_changed = asyncio.Event()
+        self._follower = Follower(
+            root,
+            partial(RouteBook.seeded, scope=scope),
+            kind=KIND,
+            store=store,
+            on_step=self._step,
+            on_error=on_error,
+            now=now,
+        )
+        if self.book.routes:
+            on_change(dict(self.book.routes))
+
+    @property
+    def book(self) -> RouteBook:
+        """What the files say now."""
+        return self._follower.book
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Of all files, by path and position."""
+        return self._problems
+
+    @property
+    def held_files(self) -> tuple[str, ...]:
+        """Files that are missing or empty since the start; `confirm` lets go of what they said."""
+        return self.book.held
+
+    @property
+    def freshness(self) -> Freshness:
+        """When the path was last read, and what is in the way."""
+        return self._follower.freshness
+
+    def services_are(self, names: Iterable[ServiceName]) -> None:
+        """Tells which services are known now; edits that waited for one are then taken by `run`."""
+        self._known = frozenset(names)
+        self._known_changed.set()
+
+    async def run(self) -> None:
+        """Follows the files until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._follower.run())
+            tasks.create_task(self._learn_services())
+
+    async def confirm(self, names: Collection[ServiceName] | None = None) -> frozenset[ServiceName]:
+        """Lets go of held files about these services (None: of all). The services that lost their file."""
+        before = self.book.routes
+        held = frozenset(self.book.held)
+        paths = {
+            routes.source
+            for name, routes in before.items()
+            if routes.source in held and (names is None or name in names)
+        }
+        await self._follower.confirm(held if names is None else paths)
+        return frozenset(name for name, routes in before.items() if routes.source in paths)
+
+    async def _learn_services(self) -> None:
+        while True:
+            await self._known_changed.wait()
+            self._known_changed.clear()
+            known = self._known
+            await self._follower.turn(partial(RouteBook.with_services, names=known))
+
+    def _step(self, step: Step[RouteBook]) -> None:
+        old, new = step.old.routes, step.new.routes
+        names = {name for name in old.keys() | new.keys() if old.get(name) is not new.get(name)}
+        if names:
+            self._on_change({name: new.get(name) for name in sorted(names)})
+        if (problems := step.new.problems) != self._problems:
+            self._problems = problems
+            self._on_problems(problems)
