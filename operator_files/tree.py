@@ -150,6 +150,15 @@ class Tree:
             return error
 
 
+def read_all(root: Path) -> dict[str, bytes | OSError]:
+    """Every operator file under `root` now, by its own path. Raises OSError where `root` itself cannot be read."""
+    tree = Tree(root)
+    listing = tree.list()
+    if listing.error is not None:
+        raise listing.error.error(str(root))
+    return {str(root / key): content for key, content in tree.take(listing, listing).items() if content is not None}
+
+
 class _Walk:
     """One listing under way."""
 
