@@ -1,0 +1,219 @@
+"""The mesh as every node's Envoy is to see it, kept current change by change.
+
+A change costs what it touches: the services that it names, those whose routes refer to them, and those that claim the
+same names. Everything else keeps its identity, so views and streams can tell that nothing happened to it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from mesh.mesh import Mesh
+from mesh.service import ServiceName
+from mesh.split import ServiceRef
+from xds.resources import types
+from xds.resources.node import Node
+from xds.resources.resource_set import EMPTY, ResourceSet
+from xds.resources.snapshot import Layers, Snapshot
+from xds.translate.features import Features, features_of
+from xds.translate.finding import Code, Finding
+from xds.translate.index import BaseNames, References
+from xds.translate.ingress import ingress_resources
+from xds.translate.naming import base_name, is_sayable
+from xds.translate.parts import NO_PARTS, Parts, translate
+from xds.translate.ports import PortTable, cluster_of, port_table, references
+from xds.translate.settings import TranslationSettings
+from xds.translate.shared_layers import PartsChange, SharedLayers
+from xds.translate.subject import Subject
+
+_NOBODY = ""
+"""The namespace of viewers that know nobody by a short name."""
+
+
+class ViewKey(NamedTuple):
+    """What decides a node's view: equal keys share one snapshot.
+
+    `namespace` is whose short names it may use, `own` the service that it takes inbound requests for.
+    """
+
+    namespace: str
+    features: Features
+    own: ServiceName | None
+
+
+class _Inbound(NamedTuple):
+    """A service's own side: its layers, and the ports that they were made of."""
+
+    ports: PortTable
+    clusters: ResourceSet
+    listeners: ResourceSet
+
+
+class Composer:
+    """Give it meshes with `update`, ask it for nodes' snapshots with `view`. Not for several threads at once."""
+
+    def __init__(self, settings: TranslationSettings | None = None) -> None:
+        self._settings = settings or TranslationSettings()
+        self._mesh = Mesh()
+        self._ports: dict[ServiceName, PortTable] = {}
+        self._parts: dict[ServiceName, Parts] = {}
+        self._references = References()
+        self._names = BaseNames()
+        self._namespaces: Counter[str] = Counter()
+        self._layers = SharedLayers(self._settings)
+        self._inbound: dict[ServiceName, _Inbound] = {}
+        self._views: dict[ViewKey, Snapshot] = {}
+
+    # Keeping current
+
+    def update(self, mesh: Mesh) -> bool:
+        """Translate what is different from the last mesh. Returns whether any service or route was."""
+        changed = mesh.changed_since(self._mesh)
+        self._mesh = mesh
+        affected = self._affected(changed)
+        changes = [
+            PartsChange(name, self._parts.get(name, NO_PARTS), self._translated(name)) for name in sorted(affected)
+        ]
+        for name, _, new in changes:
+            if self._is_known(name):
+                self._parts[name] = new
+            else:
+                self._parts.pop(name, None)
+        self._layers.apply(changes)
+        self._forget_unknown()
+        return bool(changed)
+
+    def _affected(self, changed: Iterable[ServiceName]) -> set[ServiceName]:
+        """The services to translate again when these have changed."""
+        affected = set(changed)
+        for name in changed:
+            affected |= self._references.replace(name, references(self._mesh.routes.get(name)))
+        for name in tuple(affected):
+            affected |= self._names.replace(self._base(name), name, present=self._is_known(name))
+        for name in tuple(affected):
+            if self._note_ports(name):
+                affected |= self._references.sources(name)
+        return affected
+
+    def _is_known(self, name: ServiceName) -> bool:
+        """Whether anybody speaks of the service: discovery, its own route file, or others' routes."""
+        return name in self._mesh.services or name in self._mesh.routes or bool(self._references.sources(name))
+
+    def _base(self, name: ServiceName) -> str:
+        return base_name(name, self._settings.namespace)
+
+    def _note_ports(self, name: ServiceName) -> bool:
+        """Whether the service has come, gone, or has other ports now."""
+        before = self._ports.pop(name, None)
+        after = None
+        if self._is_known(name):
+            service, routes = self._mesh.services.get(name), self._mesh.routes.get(name)
+            after = self._ports[name] = port_table(self._base(name), service, routes)
+        self._namespaces[name.namespace] += (after is not None) - (before is not None)
+        return before != after
+
+    def _cluster(self, reference: ServiceRef) -> str:
+        target = reference.service
+        return cluster_of(self._base(target), self._ports.get(target, ()), reference.port)
+
+    def _translated(self, name: ServiceName) -> Parts:
+        if not self._is_known(name):
+            return NO_PARTS
+        base = self._base(name)
+        if not is_sayable(name):
+            reason = "a service's name may be neither empty nor have a colon or a slash, which would look like a port or subset"
+            return Parts(findings=(Finding(name, Code.NAME_CONFLICT, reason),))
+        if (owner := self._names.owner(base)) != name:
+            reason = (
+                f"it would be called {base}, which is {owner.name} of namespace {owner.namespace}" if owner else ""
+            )
+            return Parts(findings=(Finding(name, Code.NAME_CONFLICT, reason),))
+        subject = Subject(
+            name=name,
+            base=base,
+            ports=self._ports[name],
+            service=self._mesh.services.get(name),
+            routes=self._mesh.routes.get(name),
+            wanted=self._references.wanted(name),
+            clusters=self._cluster,
+        )
+        return translate(subject, self._settings, self._parts.get(name, NO_PARTS))
+
+    def _forget_unknown(self) -> None:
+        """Drop what only services that have gone, or namespaces that have emptied, had a use for."""
+        for namespace in [namespace for namespace, count in self._namespaces.items() if not count]:
+            del self._namespaces[namespace]
+            self._layers.forget_viewers(namespace)
+        for own in [own for own in self._inbound if own not in self._ports]:
+            del self._inbound[own]
+        for key in [key for key in self._views if not self._is_current(key)]:
+            del self._views[key]
+
+    def _is_current(self, key: ViewKey) -> bool:
+        return (key.own is None or key.own in self._ports) and key.namespace in (_NOBODY, *self._namespaces)
+
+    # Views
+
+    def view(self, node: Node) -> Snapshot:
+        """What the node may see: the identical snapshot for every node with the same view, until that changes."""
+        key = self.view_key(node)
+        layers = self._view_layers(key)
+        known = self._views.get(key)
+        if known is None or known.layers != layers:
+            known = self._views[key] = Snapshot(layers)
+        return known
+
+    def view_key(self, node: Node) -> ViewKey:
+        """Which view the node has."""
+        namespace = self._namespace(node)
+        if namespace not in self._namespaces:
+            namespace = _NOBODY
+        own = self.own_service(node) if self._settings.ingress is not None else None
+        return ViewKey(namespace, features_of(node.version), own)
+
+    def _namespace(self, node: Node) -> str:
+        named = node.metadata.get("namespace")
+        return named if isinstance(named, str) and named else self._settings.namespace
+
+    def own_service(self, node: Node) -> ServiceName | None:
+        """The known service that the node says it belongs to; None gives it the view of a stranger.
+
+        Its metadata's `service` says so, else its cluster: `checkout`, in the node's namespace, or `checkout.shop`.
+        """
+        named = node.metadata.get("service")
+        name = named if isinstance(named, str) and named else node.cluster
+        first, _, rest = name.partition(".")
+        candidates = (ServiceName(self._namespace(node), name), ServiceName(rest, first))
+        return next((candidate for candidate in candidates if candidate in self._ports), None)
+
+    def _view_layers(self, key: ViewKey) -> dict[str, Layers]:
+        shared = self._layers
+        inbound = self._own_layers(key.own) if key.own is not None else _Inbound((), EMPTY, EMPTY)
+        return {
+            types.CLUSTER: (shared.clusters, inbound.clusters),
+            types.ENDPOINT: (shared.endpoints,),
+            types.LISTENER: (shared.listeners, inbound.listeners),
+            types.ROUTE: (shared.routes(key.namespace, key.features),),
+            types.RUNTIME: (shared.runtime,),
+        }
+
+    def _own_layers(self, own: ServiceName) -> _Inbound:
+        ports = self._ports[own]
+        known = self._inbound.get(own)
+        if known is None or known.ports != ports:
+            known = known or _Inbound((), EMPTY, EMPTY)
+            made = list(ingress_resources(ports, self._settings.ingress)) if self._settings.ingress else []
+            known = self._inbound[own] = _Inbound(
+                ports,
+                ResourceSet.of(resource for resource in made if resource.type_url == types.CLUSTER),
+                ResourceSet.of(resource for resource in made if resource.type_url == types.LISTENER),
+            )
+        return known
+
+    # What could not be granted
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """Everything that operators or registries asked for and did not get as written, by service."""
+        found = [finding for parts in self._parts.values() for finding in parts.findings]
+        return tuple(sorted({*found, *self._layers.findings()}))

@@ -1,0 +1,80 @@
+"""Listeners: where applications dial (egress), where TCP services are offered, and where a node's own service is.
+
+`explicit` mode: the application dials the listener and names the service as host; nothing is intercepted.
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, Final
+
+from envoy_api import EnvoyMessage, message, pack
+from xds.translate.clusters import ADS_SOURCE
+from xds.translate.http_filters import http_filters
+from xds.translate.naming import EGRESS
+from xds.translate.settings import Address
+
+_LISTENER: Final = "envoy.config.listener.v3.Listener"
+_HTTP: Final = "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
+_TCP: Final = "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy"
+
+_TCP_CONNECT_ATTEMPTS: Final = 3
+
+
+def egress_listener(address: Address) -> EnvoyMessage:
+    """The listener for all outgoing HTTP; its routes come by RDS, so a route's edit never touches it."""
+    rds = {"route_config_name": EGRESS, "config_source": ADS_SOURCE}
+    return _listener(EGRESS, address, "OUTBOUND", _http_connection_manager(EGRESS, rds=rds))
+
+
+def ingress_listener(name: str, address: Address, routes: EnvoyMessage) -> EnvoyMessage:
+    """The listener for a node's own HTTP service, with its routes inline."""
+    return _listener(name, address, "INBOUND", _http_connection_manager(name, route_config=routes))
+
+
+def tcp_listener(
+    name: str,
+    address: Address,
+    direction: str,
+    shares: Sequence[tuple[str, int]],
+    idle_timeout: timedelta | None = None,
+) -> EnvoyMessage:
+    """A listener that passes bytes on to clusters by shares: TCP, or TLS that the application speaks itself."""
+    fields: dict[str, Any] = {"stat_prefix": name, "max_connect_attempts": {"value": _TCP_CONNECT_ATTEMPTS}}
+    if len(shares) == 1:
+        fields["cluster"] = shares[0][0]
+    else:
+        # A weight of zero is not valid here, unlike in a route.
+        clusters = [{"name": cluster, "weight": share} for cluster, share in shares if share]
+        fields["weighted_clusters"] = {"clusters": clusters}
+    if idle_timeout is not None:
+        fields["idle_timeout"] = idle_timeout
+    proxy = {"name": "envoy.filters.network.tcp_proxy", "typed_config": pack(message(_TCP, **fields))}
+    return _listener(name, address, direction, proxy)
+
+
+def _http_connection_manager(name: str, **routes: Any) -> dict[str, Any]:
+    manager = message(
+        _HTTP,
+        stat_prefix=name,
+        http_filters=http_filters(),
+        # `/a/../b` is `/b` to upstreams, so it has to be to rules. Slashes are not merged: they are different paths
+        # (RFC 3986, 6.2.2), and object stores have keys with empty segments.
+        normalize_path={"value": True},
+        # Nobody is trusted with x-envoy-* headers, which would override a rule's retries and timeouts.
+        internal_address_config={"unix_sockets": False},
+        # An application sees its peer's `server`, not that there is an Envoy in between.
+        server_header_transformation="PASS_THROUGH",
+        **routes,
+    )
+    return {"name": "envoy.filters.network.http_connection_manager", "typed_config": pack(manager)}
+
+
+def _listener(name: str, address: Address, direction: str, network_filter: dict[str, Any]) -> EnvoyMessage:
+    host, port = address
+    return message(
+        _LISTENER,
+        name=name,
+        address={"socket_address": {"address": host, "port_value": port}},
+        traffic_direction=direction,
+        filter_chains=[{"filters": [network_filter]}],
+    )

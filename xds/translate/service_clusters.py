@@ -1,0 +1,94 @@
+"""A service's clusters and assignments: one for each port, one for each subset of the routed port."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from envoy_api import encode
+from mesh.policy import ClusterPolicy, LoadBalancing
+from mesh.rule import Patch
+from mesh.service import Endpoint, Protocol
+from xds.resources import types
+from xds.resources.resource import Resource
+from xds.translate.clusters import ClusterPlan, cluster
+from xds.translate.endpoints import assignment, is_ip, selected
+from xds.translate.finding import Code, Finding
+from xds.translate.naming import subset_name
+from xds.translate.patches import PatchError, patched
+from xds.translate.ports import CalledPort, cluster_of, endpoints_of, find
+from xds.translate.subject import Subject
+
+_WITHOUT_ZONES = (LoadBalancing.RING_HASH, LoadBalancing.MAGLEV)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One cluster to be: `endpoints` are those that it selects of the port's, `by_name` whether any of the port's is
+    a DNS name."""
+
+    name: str
+    subset: str
+    port: CalledPort | None
+    endpoints: tuple[Endpoint, ...]
+    by_name: bool
+
+
+def service_clusters(subject: Subject, system_roots: str, findings: list[Finding]) -> Iterator[Resource]:
+    """The clusters and, for those that come by EDS, their assignments.
+
+    A destination that does not exist (yet) is a cluster without endpoints: a route never names an unknown one.
+    """
+    findings.extend(_policy_findings(subject))
+    for part in _parts(subject):
+        encoded = assignment(part.name, part.endpoints)
+        if not part.by_name:
+            yield Resource(types.ENDPOINT, part.name, encoded)
+        plan = ClusterPlan(
+            name=part.name,
+            host=subject.base,
+            protocol=part.port.protocol if part.port else Protocol.HTTP1,
+            policy=_policy(subject, part.port),
+            assignment=encoded if part.by_name else None,
+            retry_budget=subject.retry_budget,
+            system_roots=system_roots,
+        )
+        message = cluster(plan)
+        mine = _patches(subject, part)
+        try:
+            message = patched(message, mine)
+        except PatchError as error:
+            reason = f"the patch of cluster {part.name} is left out: {error}"
+            findings.append(Finding(subject.name, Code.PATCH_FAILED, reason))
+        yield Resource(types.CLUSTER, part.name, encode(message))
+
+
+def _parts(subject: Subject) -> Iterator[_Part]:
+    for port in subject.ports:
+        endpoints = endpoints_of(subject.service, port)
+        by_name = not all(is_ip(endpoint.address) for endpoint in endpoints)
+        yield _Part(port.cluster, "", port, endpoints, by_name)
+        if port.routed:
+            for subset, labels in subject.subsets().items():
+                chosen = () if labels is None else selected(endpoints, labels)
+                yield _Part(subset_name(port.cluster, subset), subset, port, chosen, by_name)
+    missing = (wanted for wanted in subject.wanted if find(subject.ports, wanted) is None)
+    for name in sorted({cluster_of(subject.base, subject.ports, wanted) for wanted in missing}):
+        yield _Part(name, "", None, (), by_name=False)
+
+
+def _policy(subject: Subject, port: CalledPort | None) -> ClusterPolicy:
+    """The file's policy. TLS and health checks speak the routed port's protocol, so other ports are without."""
+    if port is not None and port.routed:
+        return subject.policy
+    return replace(subject.policy, tls=None, health_check=None) if subject.file else subject.policy
+
+
+def _patches(subject: Subject, part: _Part) -> tuple[Patch, ...]:
+    return tuple(patch for patch in subject.patches("cluster") if patch.name in ("", part.subset))
+
+
+def _policy_findings(subject: Subject) -> Iterator[Finding]:
+    policy = subject.policy
+    locality = policy.locality
+    if policy.lb in _WITHOUT_ZONES and (locality.zone_aware or locality.failover):
+        reason = f"{policy.lb} balances over all zones: Envoy has no zone-aware form of it"
+        yield Finding(subject.name, Code.NOT_APPLICABLE, reason)

@@ -1,0 +1,104 @@
+"""A service's virtual hosts: one for each HTTP port, with the domains it would like to have."""
+
+from collections.abc import Iterator, Mapping
+
+from envoy_api import EnvoyMessage, encode, message
+from mesh.rule import Patch
+from mesh.split import Destination
+from xds.resources import types
+from xds.resources.resource import Resource
+from xds.translate.claims import Claim, claims_of
+from xds.translate.features import LEVELS, NEWEST, OLDEST, Features
+from xds.translate.finding import Code, Finding
+from xds.translate.matches import approximate_cookies
+from xds.translate.naming import virtual_host_name
+from xds.translate.patches import PatchError
+from xds.translate.ports import CalledPort
+from xds.translate.subject import Subject
+from xds.translate.virtual_hosts import refusing_host, virtual_host
+
+
+class HostPart:
+    """A virtual host before it is known which of its claims it gets, which differs by viewer.
+
+    `bodies` are its encodings without name and domains, by what the viewer's Envoy understands; `references` the
+    clusters that its routes name.
+    """
+
+    __slots__ = ("_resources", "bodies", "claims", "name", "references")
+
+    def __init__(
+        self, name: str, claims: tuple[Claim, ...], bodies: Mapping[Features, bytes], references: frozenset[str]
+    ) -> None:
+        self.name = name
+        self.claims = claims
+        self.bodies = bodies
+        self.references = references
+        self._resources: dict[tuple[bytes, tuple[str, ...]], Resource] = {}
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, HostPart)
+            and (self.name, self.claims, self.references) == (other.name, other.claims, other.references)
+            and self.bodies == other.bodies
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def resource(self, features: Features, domains: tuple[str, ...]) -> Resource:
+        """The virtual host with these domains. Views that give it the same ones share it.
+
+        Name and domains are the first two fields, so they are put in front of the rest's encoding.
+        """
+        body = self.bodies[features]
+        key = (body, domains)
+        if (known := self._resources.get(key)) is None:
+            head = message("envoy.config.route.v3.VirtualHost", name=self.name, domains=domains)
+            known = Resource(types.VIRTUAL_HOST, self.name, encode(head) + body, self.references)
+            self._resources[key] = known
+        return known
+
+
+def service_hosts(subject: Subject, cluster_domain: str, findings: list[Finding]) -> Iterator[HostPart]:
+    """The service's virtual hosts. Without any good version of its route file, each of them answers 503."""
+    for port in subject.ports:
+        if not port.protocol.is_http:
+            continue
+        name = virtual_host_name(port.cluster)
+        extra = subject.file.hosts if subject.file and port.routed else ()
+        source = subject.routes.source if subject.routes and port.routed else ""
+        claims = claims_of(name, subject.name, port, extra, source, cluster_domain)
+        if subject.broken is not None:
+            body = encode(refusing_host(subject.broken.code))
+            yield HostPart(name, claims, dict.fromkeys(LEVELS, body), frozenset())
+        else:
+            references: set[str] = set()
+            yield HostPart(name, claims, _bodies(subject, port, references, findings), frozenset(references))
+
+
+def _bodies(
+    subject: Subject, port: CalledPort, references: set[str], findings: list[Finding]
+) -> dict[Features, bytes]:
+    def cluster(to: Destination) -> str:
+        references.add(name := subject.cluster_of(port, to))
+        return name
+
+    rules = subject.rules(port)
+    patches = (subject.patches("route") + subject.patches("virtual_host")) if port.routed else ()
+
+    def build(features: Features, patches: tuple[Patch, ...]) -> EnvoyMessage:
+        return virtual_host(rules, port.protocol, cluster, features, patches)
+
+    try:
+        newest = encode(build(NEWEST, patches))
+    except PatchError as error:
+        reason = f"the patches of virtual host {port.cluster} are left out: {error}"
+        findings.append(Finding(subject.name, Code.PATCH_FAILED, reason))
+        patches = ()
+        newest = encode(build(NEWEST, ()))
+    if not any(match.cookies for rule in rules for match in rule.matches):
+        return dict.fromkeys(LEVELS, newest)
+    for cookie in sorted({name for rule in rules for name in approximate_cookies(rule.matches)}):
+        reason = f"an Envoy before 1.37 matches the regex for cookie {cookie} against all that follows its `=`"
+        findings.append(Finding(subject.name, Code.OLDER_ENVOY, reason))
+    return {NEWEST: newest, OLDEST: encode(build(OLDEST, patches))}

@@ -1,0 +1,23 @@
+"""What an operator decides for all of translation."""
+
+from dataclasses import dataclass
+
+Address = tuple[str, int]
+"""An IP address and a port."""
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationSettings:
+    """`namespace` is that of services, routes and nodes that name none.
+
+    `egress` is where every Envoy takes its applications' outgoing HTTP requests. `ingress`, when set, is where a node
+    that names its own service takes that service's requests, for 127.0.0.1 at the service's port. `system_roots` is
+    the file, on the Envoys' machines, of the authorities they trust where a policy names none: Envoy itself has no
+    notion of the system's roots, and verifies nothing without a file.
+    """
+
+    namespace: str = "default"
+    cluster_domain: str = "cluster.local"
+    egress: Address = ("127.0.0.1", 10000)
+    ingress: Address | None = None
+    system_roots: str = "/etc/ssl/certs/ca-certificates.crt"
