@@ -7,7 +7,7 @@ it takes away is *held* until it is confirmed: by the source, which asked again,
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
@@ -50,7 +50,7 @@ class SourceStatus:
     synced_at: float | None = None
     stale_since: float | None = None
     error: str = ""
-    held: Mapping[ServiceName, Held] = MappingProxyType({})
+    held: Mapping[ServiceName, Held] = field(default_factory=lambda: MappingProxyType({}))
     stored: bool = False
 
     @property

@@ -152,11 +152,14 @@ class Tree:
 
 def read_all(root: Path) -> dict[str, bytes | OSError]:
     """Every operator file under `root` now, by its own path. Raises OSError where `root` itself cannot be read."""
-    tree = Tree(root)
-    listing = tree.list()
-    if listing.error is not None:
-        raise listing.error.error(str(root))
-    return {str(root / key): content for key, content in tree.take(listing, listing).items() if content is not None}
+    tree, found = Tree(root), dict[str, Content]()
+    while True:
+        listing = tree.list()
+        if listing.error is not None:
+            raise listing.error.error(str(root))
+        found |= tree.take(listing, listing)
+        if not tree.unread(listing):
+            return {str(root / key): content for key, content in found.items() if content is not None}
 
 
 class _Walk:

@@ -33,7 +33,7 @@ class ServiceBook:
     """
 
     default_namespace: str
-    services: Services = _NOTHING
+    services: Services = field(default_factory=lambda: _NOTHING)
     _files: LastGood[Services] = field(default_factory=LastGood)
     _paths: Mapping[ServiceName, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     _refused: Mapping[str, Reading[Services]] = field(default_factory=lambda: MappingProxyType({}))
