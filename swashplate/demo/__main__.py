@@ -1,0 +1,65 @@
+"""`python -m swashplate.demo`: what `make run` runs."""
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from swashplate import envoy_binary
+from swashplate.address import Address
+from swashplate.demo import DemoError
+from swashplate.demo.example import Example
+from swashplate.demo.ports import Wanted, taken
+from swashplate.demo.stage import Places, perform
+
+HOST = "127.0.0.1"
+PORT = click.IntRange(1, 65535)
+
+
+@click.command(context_settings={"auto_envvar_prefix": "SWASHPLATE_DEMO", "show_default": True})
+@click.option("--xds-port", type=PORT, default=18000, help="Where Envoy gets its configuration.")
+@click.option("--admin-port", type=PORT, default=18001, help="The control plane's admin HTTP server.")
+@click.option("--egress-port", type=PORT, default=10000, help="Where Envoy takes the example's traffic.")
+@click.option("--envoy-admin-port", type=PORT, default=9901, help="Envoy's own admin interface.")
+@click.option(
+    "--example",
+    "directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("envoy-configs"),
+    help="Folder with services.yaml, whose endpoints are started as upstreams, and routes/.",
+)
+@click.option("--envoy", type=click.Path(path_type=Path, dir_okay=False), help="The Envoy binary to run.")
+def main(
+    xds_port: int, admin_port: int, egress_port: int, envoy_admin_port: int, directory: Path, envoy: Path | None
+) -> None:
+    """Run the example: the control plane, its upstreams, and a real Envoy. Ctrl-C ends all of them.
+
+    Each option can also be set by an environment variable, such as SWASHPLATE_DEMO_EGRESS_PORT.
+    """
+    try:
+        if (binary := envoy_binary.find(envoy)) is None:
+            raise DemoError("There is no Envoy here. `make install` installs one; or name one with --envoy.")
+        example = Example.read(directory)
+        places = Places(*(Address(HOST, port) for port in (xds_port, admin_port, egress_port, envoy_admin_port)))
+        if lines := taken(_wanted(places, example)):
+            raise DemoError("\n".join(["These ports are taken:", *(f"  {line}" for line in lines)]))
+        asyncio.run(perform(example, places, binary))
+    except DemoError as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _wanted(places: Places, example: Example) -> list[Wanted]:
+    return [
+        Wanted(places.xds, "the control plane's xDS server", "choose another with --xds-port"),
+        Wanted(places.admin, "the control plane's admin server", "choose another with --admin-port"),
+        Wanted(places.egress, "Envoy's egress listener", "choose another with --egress-port"),
+        Wanted(places.envoy_admin, "Envoy's admin interface", "choose another with --envoy-admin-port"),
+        *(
+            Wanted(upstream.address, f"an upstream of {upstream.service}", f"change it in {example.services}")
+            for upstream in example.upstreams
+        ),
+    ]
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m swashplate.demo")
