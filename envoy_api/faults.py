@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from envoy_api.pool import UnknownTypeError, class_for_url, descriptor_of, message_class, pool
+from envoy_api.pool import EnvoyMessage, UnknownTypeError, class_for_url, descriptor_of, message_class, pool
 
 Path = tuple[str | int, ...]
 
@@ -69,6 +69,15 @@ def path_text(path: Path) -> str:
         else:
             text += f'["{part}"]' if isinstance(part, str) else f"[{part}]"
     return text
+
+
+def fill(empty: EnvoyMessage, data: object) -> Exception | None:
+    """Parses data into a message; the error, if it cannot be."""
+    try:
+        json_format.ParseDict(data, empty, descriptor_pool=pool)  # type: ignore[arg-type]
+    except Exception as error:  # of many kinds: it assumes that data has the shapes that JSON text for the type has
+        return error
+    return None
 
 
 def message_faults(kind: Descriptor, data: object, path: Path) -> Iterator[Fault]:
@@ -162,25 +171,18 @@ def _field(kind: Descriptor, key: object) -> FieldDescriptor | None:
 
 def _refused(kind: Descriptor, data: object) -> str | None:
     """Why data is not a well-known type's JSON form; None when it is."""
-    try:
-        json_format.ParseDict(data, message_class(kind.full_name)(), descriptor_pool=pool)  # type: ignore[arg-type]
-    except (ValueError, TypeError, AttributeError, json_format.ParseError):
-        example = _EXAMPLES.get(kind.full_name)
-        wrapped = kind.fields_by_name.get("value")
-        return f"expected {example or (_wanted(wrapped) if wrapped else 'a value')}, not {_shown(data)}"
-    return None
+    if fill(message_class(kind.full_name)(), data) is None:
+        return None
+    example = _EXAMPLES.get(kind.full_name)
+    wrapped = kind.fields_by_name.get("value")
+    return f"expected {example or (_wanted(wrapped) if wrapped else 'a value')}, not {_shown(data)}"
 
 
 def _accepts(field: FieldDescriptor, value: object) -> bool:
     """Whether protobuf takes a scalar (one element of it, if repeated) as this field's value."""
     assert field.containing_type is not None  # only extensions have none
     owner = message_class(field.containing_type.full_name)()
-    data = {field.name: [value] if field.is_repeated else value}
-    try:
-        json_format.ParseDict(data, owner, descriptor_pool=pool)
-    except (ValueError, TypeError, json_format.ParseError):
-        return False
-    return value is not None
+    return value is not None and fill(owner, {field.name: [value] if field.is_repeated else value}) is None
 
 
 def _wanted(field: FieldDescriptor) -> str:

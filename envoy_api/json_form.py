@@ -7,7 +7,7 @@ from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
-from envoy_api.faults import OWN_FORMS, Fault, InvalidMessageError, message_faults
+from envoy_api.faults import OWN_FORMS, Fault, InvalidMessageError, fill, message_faults
 from envoy_api.pool import EnvoyMessage, class_for_url, descriptor_of, message_class, pool
 
 
@@ -21,13 +21,11 @@ def parse(kind: str | type[EnvoyMessage], data: Mapping[str, Any]) -> EnvoyMessa
     `resources[0].typed_config.foo: no such field in envoy.…HttpConnectionManager`.
     """
     made = (message_class(kind) if isinstance(kind, str) else kind)()
-    try:
-        json_format.ParseDict(cast("dict[str, Any]", data), made, descriptor_pool=pool)
-    except (json_format.ParseError, ValueError, TypeError, AttributeError) as error:
-        # protobuf stops at the first fault and tells its place in prose only.
+    if (error := fill(made, data)) is not None:
+        # protobuf stops at the first fault, and tells its place in prose only.
         kind_of = descriptor_of(made)
         faults = tuple(message_faults(kind_of, data, ())) or (Fault((), str(error)),)
-        raise InvalidMessageError(kind_of.full_name, faults) from None
+        raise InvalidMessageError(kind_of.full_name, faults) from error
     return made
 
 
