@@ -16,14 +16,14 @@ from types import MappingProxyType
 from typing import Generic, NamedTuple, Self, TypeVar
 
 from operator_files import codes
-from operator_files.problem import Problem, Severity, has_errors
+from operator_files.problem import Problem, Severity
 
 V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
 class Reading(Generic[V]):
-    """What one text of a file says: `value` None when it has an error. `text` is what the store would keep."""
+    """What one text of a file says, or None when it must not be taken. `text` is what the store would keep."""
 
     text: str
     value: V | None
@@ -116,6 +116,11 @@ class LastGood(Generic[V]):
         gone = {path for path in paths if path in self.entries and self.entries[path].held}
         return self._with({path: entry for path, entry in self.entries.items() if path not in gone}) if gone else self
 
+    def renamed(self, old: str, new: str) -> Self:
+        """With the entry of `old` under the path `new`, in the place of any there."""
+        entries = {path: entry for path, entry in self.entries.items() if path != old}
+        return self._with({**entries, new: self.entries[old]})
+
     @property
     def held(self) -> tuple[str, ...]:
         """The paths that wait for `confirm`, sorted."""
@@ -141,7 +146,7 @@ class LastGood(Generic[V]):
 
 
 def _after(known: Entry[V] | None, reading: Reading[V]) -> Entry[V]:
-    if reading.value is not None and not has_errors(reading.problems):
+    if reading.value is not None:
         return Entry(reading.value, reading.text, reading.problems)
     if known is None:
         return Entry(None, None, reading.problems)

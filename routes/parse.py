@@ -1,19 +1,18 @@
 """One route file: text to `mesh` values, or every problem it has."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from mesh.rule import Forward, ServiceRoutes
-from mesh.service import Service, ServiceName
-from mesh.split import Destination, ServiceRef
+from mesh.rule import ServiceRoutes
+from mesh.service import ServiceName
 from operator_files import codes as file_codes
 from operator_files import yaml
 from operator_files.problem import Problem, has_errors, in_order
 from operator_files.validate import examine
 from operator_files.yaml import Document, Loc
 from routes import codes, convert
-from routes.checks import Checked, against_services, problems_of
+from routes.checks import Checked, problems_of
 from routes.model import RouteFile, RuleSpec
 
 DEFAULT_NAMESPACE = "default"
@@ -33,6 +32,9 @@ class Scope:
     bound: bool = False
 
 
+OPEN_SCOPE = Scope()
+
+
 @dataclass(frozen=True, slots=True)
 class Parsed:
     """A file as read. `routes` is None when it has an error; `service` is what it is about even then, if that can be
@@ -46,7 +48,7 @@ class Parsed:
     problems: tuple[Problem, ...]
 
 
-def parse(content: Content, path: str, scope: Scope = Scope()) -> Parsed:
+def parse(content: Content, path: str, scope: Scope = OPEN_SCOPE) -> Parsed:
     """Read one file. Never raises for what it says.
 
     `path` is the name that problems show and that `ServiceRoutes.source` keeps.
@@ -74,28 +76,6 @@ def document_of(content: Content, path: str) -> Document | Problem:
         reason = (content.strerror or str(content)).lower()
         return Problem(file_codes.UNREADABLE.id, f"the file cannot be read: {reason}", path)
     return yaml.parse(content, path)
-
-
-def discovered_problems(parsed: Parsed, services: Mapping[ServiceName, Service]) -> tuple[Problem, ...]:
-    """Warnings about a good file: what it names and nobody has discovered. Costs a reading of its text."""
-    document = yaml.parse(parsed.text, parsed.path)
-    if parsed.routes is None or isinstance(document, Problem):
-        return ()
-    return in_order(against_services(document, parsed.routes, services))
-
-
-def plain_destinations(routes: ServiceRoutes) -> Iterator[tuple[ServiceRef, Loc]]:
-    """Destinations in the file's own namespace that are other services, each with its place: what a misspelt
-    subset looks like."""
-    for index, rule in enumerate(routes.rules):
-        if isinstance(rule.action, Forward):
-            places: list[tuple[Destination, Loc]] = [
-                (share.to, ("rules", index, "to")) for share in rule.action.split.shares
-            ]
-            places += [(to.to, ("rules", index, "mirror", n, "to")) for n, to in enumerate(rule.action.mirrors)]
-            for to, loc in places:
-                if isinstance(to, ServiceRef) and to.service != routes.service:
-                    yield to, loc
 
 
 def _service_of(document: Document, scope: Scope) -> ServiceName | None:

@@ -1,6 +1,7 @@
 """What is wrong with a route file that has the right form: within the file, and against what was discovered."""
 
-from routes.checks.file import Checked, problems_of
-from routes.checks.found import against_services
+from routes.checks.context import Checked
+from routes.checks.file import problems_of
+from routes.checks.found import discovered_problems
 
-__all__ = ["Checked", "against_services", "problems_of"]
+__all__ = ["Checked", "discovered_problems", "problems_of"]

@@ -13,8 +13,6 @@ from routes.checks.rule import cors_problems, per_try_problems, rule_problems, t
 from routes.convert import match, rule_name
 from routes.model import RuleSpec
 
-__all__ = ["Checked", "problems_of"]
-
 Ranked = tuple[int, RuleSpec]
 
 
