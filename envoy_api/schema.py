@@ -96,10 +96,10 @@ class Package:
 def package(name: str) -> Package:
     """The package of that proto name, loaded. Raises KeyError when envoy-data-plane has none.
 
-    Loading is what the first message of a process costs: 0.3 s for what a server needs (clusters, endpoints,
-    listeners, the HTTP connection manager, routes, discovery), nearly all of it in pydantic, which envoy-data-plane
-    runs over every dataclass. Declarations and descriptors take a tenth of that, so a cache of them on disk would
-    save little and could go stale.
+    Loading is what a process pays once: 0.3 s for what a server needs (clusters, endpoints, listeners, the HTTP
+    connection manager, routes, discovery), nearly all of it in pydantic, which envoy-data-plane runs over every
+    dataclass; declarations and descriptors take a tenth of that. A cache of descriptors on disk would save it, but
+    wants a place to write and can go stale: not worth 0.3 s a start.
     """
     if not all(part.isidentifier() for part in name.split(".")):
         raise KeyError(name)
