@@ -10,15 +10,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final
 
 from discovery.merge import Conflict, Described, merged
 from mesh.service import Port, Service, ServiceName
 
 Changes = Mapping[ServiceName, Service | None]
 """Whole values of the services that changed; None: the service is gone."""
-
-_NO_SERVICES: Final[Mapping[ServiceName, Service]] = MappingProxyType({})
 
 
 class Evidence(StrEnum):

@@ -164,7 +164,7 @@ class ServiceBook:
                 paths[name] = tuple(sorted((*paths.get(name, ()), path)))
                 names.add(name)
         services, contradictions = dict(self.services), dict(self._contradictions)
-        for name in names:
+        for name in sorted(names):
             contradictions.pop(name, None)
             if not paths[name]:
                 del paths[name]

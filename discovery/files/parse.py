@@ -11,11 +11,13 @@ from operator_files import codes as file_codes
 from operator_files import yaml
 from operator_files.last_good import Reading
 from operator_files.problem import Code, Problem, in_order
-from operator_files.validate import validate
+from operator_files.validate import examine, validate
 
 Services = Mapping[ServiceName, Service]
 
 MAX_BYTES: Final = 16 * 1024 * 1024
+_NOWHERE: Final = ""
+"""A key without a value is a problem everywhere: `port:` may be an edit under way."""
 
 
 def parse(content: bytes | str | OSError, file: str, *, default_namespace: str) -> Reading[Services]:
@@ -74,11 +76,11 @@ class _Reader:
             for index, cluster in enumerate(rotor.root if rotor else ()):
                 yield (index, "cluster"), rotor_service_of(cluster, self._namespace, self._inside(index))
         elif isinstance(data, list):
-            plain, problems = validate(ServiceList, self._document)
+            plain, problems, _ = examine(ServiceList, self._document, nulls_under=_NOWHERE)
             for index, spec in enumerate(plain.root if plain else ()):
                 yield (index, "name"), service_of(spec, self._namespace, self._inside(index))
         else:
-            file, problems = validate(ServiceFile, self._document)
+            file, problems, _ = examine(ServiceFile, self._document, nulls_under=_NOWHERE)
             for index, spec in enumerate(file.services if file else ()):
                 yield ("services", index, "name"), service_of(spec, self._namespace, self._inside("services", index))
         self.problems += problems

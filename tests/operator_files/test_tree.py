@@ -1,0 +1,193 @@
+"""Listing and reading operator files: which are read, when, and what cannot be read is never taken for gone."""
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from operator_files.tree import Content, Tree, read_all
+
+
+def look(tree: Tree, *, every_file: bool = False) -> dict[str, Content]:
+    """Two listings with nothing between them, and what they agree is new."""
+    return tree.take(tree.list(), tree.list(), every_file=every_file)
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files that `Tree` opened."""
+    opened: list[str] = []
+    real = Tree._read
+
+    def counted(tree: Tree, path: str, at: object) -> object:
+        opened.append(path)
+        return real(tree, path, at)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Tree, "_read", counted)
+    return opened
+
+
+def test_files_by_suffix_nested_and_without_dot_names(tmp_path: Path) -> None:
+    for name in ("a.yaml", "b.yml", "c.json", "d.txt", ".e.yaml", "f.yaml~", "g/h.yaml", "g/.i/j.yaml", "k.yaml.bak"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    assert look(Tree(tmp_path)) == {name: name.encode() for name in ("a.yaml", "b.yml", "c.json", "g/h.yaml")}
+
+
+def test_only_what_changed_is_read(tmp_path: Path, reads: list[str]) -> None:
+    for n in range(100):
+        (tmp_path / f"{n:03}.yaml").write_text(str(n))
+    tree = Tree(tmp_path)
+    assert len(look(tree)) == 100
+    reads.clear()
+    (tmp_path / "042.yaml").write_text("changed")
+    assert look(tree) == {"042.yaml": b"changed"}
+    assert reads == ["042.yaml"]
+
+
+def test_content_that_is_as_before_is_no_news(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("same")
+    tree = Tree(tmp_path)
+    look(tree)
+    os.utime(tmp_path / "a.yaml", (1, 1))
+    assert tree.unread(tree.list())
+    assert look(tree) == {}
+    assert not tree.unread(tree.list())
+
+
+def test_a_file_that_moves_is_not_read_half_way(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("half")
+    (tmp_path / "still.yaml").write_text("whole")
+    tree = Tree(tmp_path)
+    before = tree.list()
+    with open(tmp_path / "a.yaml", "a") as file:
+        file.write(" and whole")
+    now = tree.list()
+    assert tree.take(before, now) == {"still.yaml": b"whole"}
+    assert tree.take(now, tree.list()) == {"a.yaml": b"half and whole"}
+
+
+def test_a_rename_over_it_with_the_old_times_and_size_is_seen(tmp_path: Path) -> None:
+    path, new = tmp_path / "a.yaml", tmp_path / "a.new"
+    path.write_text("weight: 1")
+    tree = Tree(tmp_path)
+    look(tree)
+    new.write_text("weight: 2")
+    times = (path.stat().st_atime_ns, path.stat().st_mtime_ns)
+    os.utime(new, ns=times)
+    new.rename(path)
+    assert look(tree) == {"a.yaml": b"weight: 2"}
+
+
+def test_every_file_finds_what_times_do_not_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.yaml").write_text("old")
+    tree = Tree(tmp_path)
+    look(tree)
+    with open(tmp_path / "a.yaml", "r+") as file:
+        file.write("new")
+    # As on a file system that keeps no times worth the name: the same size and times as before.
+    tree._seen["a.yaml"] = tree._seen["a.yaml"]._replace(at=tree.list().files["a.yaml"])
+    assert look(tree) == {}
+    assert look(tree, every_file=True) == {"a.yaml": b"new"}
+    assert look(tree, every_file=True) == {}
+
+
+def test_known_files_that_are_missing_are_told_as_gone_once(tmp_path: Path) -> None:
+    (tmp_path / "here.yaml").write_text("x")
+    tree = Tree(tmp_path, known=["here.yaml", "lost.yaml"])
+    assert look(tree) == {"here.yaml": b"x", "lost.yaml": None}
+    assert look(tree) == {}
+
+
+def test_a_missing_root_says_nothing_about_files(tmp_path: Path) -> None:
+    root = tmp_path / "routes"
+    root.mkdir()
+    (root / "a.yaml").write_text("x")
+    tree = Tree(root)
+    look(tree)
+    root.rename(tmp_path / "away")
+    listing = tree.list()
+    assert listing.error is not None
+    assert look(tree) == {}
+    assert not tree.unread(listing)
+
+
+def test_a_root_that_is_a_file_has_an_empty_key_and_any_name(tmp_path: Path) -> None:
+    root = tmp_path / "services.conf"
+    root.write_text("x")
+    (tmp_path / "other.yaml").write_text("not ours")
+    assert look(Tree(root)) == {"": b"x"}
+
+
+def _dangling(path: Path) -> None:
+    path.symlink_to("nowhere")
+
+
+def _loop(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+def _pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+
+
+@pytest.mark.parametrize("make", [_dangling, _loop, _pipe, _socket])
+def test_what_cannot_be_read_is_an_error_of_that_file_alone(tmp_path: Path, make: object) -> None:
+    (tmp_path / "a.yaml").write_text("good")
+    make(tmp_path / "bad.yaml")  # type: ignore[operator]
+    news = look(tree := Tree(tmp_path))
+    assert news["a.yaml"] == b"good"
+    assert isinstance(news["bad.yaml"], OSError)
+    assert look(tree) == {}, "told once"
+
+
+def test_a_file_too_large_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("x" * 11)
+    error = look(Tree(tmp_path, max_bytes=10))["a.yaml"]
+    assert isinstance(error, OSError)
+    assert error.strerror == "is larger than 10 bytes"
+
+
+def test_files_in_a_directory_that_cannot_be_listed_are_in_error_not_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "a.yaml").write_text("x")
+    tree = Tree(tmp_path)
+    look(tree)
+    real = os.scandir
+
+    def refuse(path: str) -> Iterator[os.DirEntry[str]]:
+        if path.endswith("sub"):
+            raise PermissionError(13, "Permission denied", path)
+        return real(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "scandir", refuse)
+        (error,) = look(tree).values()
+        assert isinstance(error, PermissionError)
+    assert look(tree) == {"sub/a.yaml": b"x"}, "told again when it can be read again"
+
+
+def test_a_symlink_to_a_directory_above_ends(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "a.yaml").write_text("x")
+    (tmp_path / "sub" / "up").symlink_to("..")
+    assert look(Tree(tmp_path)) == {"sub/a.yaml": b"x"}
+
+
+def test_read_all_has_files_by_their_own_path(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "a.yaml").write_text("x")
+    (tmp_path / "one.yaml").write_text("y")
+    assert read_all(tmp_path) == {str(tmp_path / "sub/a.yaml"): b"x", str(tmp_path / "one.yaml"): b"y"}
+    assert read_all(tmp_path / "one.yaml") == {str(tmp_path / "one.yaml"): b"y"}
+    with pytest.raises(FileNotFoundError):
+        read_all(tmp_path / "none")
