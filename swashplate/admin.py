@@ -33,7 +33,7 @@ class Subject(Protocol):
         """Raises ValueError for a version that is none, or that is not supported."""
         ...
 
-    def confirm(self, source: str, only: str | None) -> tuple[str, ...]:
+    async def confirm(self, source: str, only: str | None) -> tuple[str, ...]:
         """What was held and is now removed. LookupError when there is no such source, or it holds no `only`."""
         ...
 
@@ -114,7 +114,7 @@ class AdminServer:
         if not (source := request.query.get("source")):
             return _error(400, "say whose removals: /confirm?source=NAME, and &only=NAME for one alone")
         try:
-            confirmed = self._subject.confirm(source, request.query.get("only"))
+            confirmed = await self._subject.confirm(source, request.query.get("only"))
         except LookupError as failure:
             return _error(404, str(failure.args[0]))
         return web.json_response({"confirmed": list(confirmed)})

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, TextIO
 
 import structlog
-from structlog.types import Processor
+from structlog.types import EventDict, Processor
 
 Level = Literal["debug", "info", "warning", "error"]
 Format = Literal["auto", "console", "json"]
@@ -27,7 +27,7 @@ def configure(level: Level, style: Format, stream: TextIO = sys.stderr) -> None:
     renderer: tuple[Processor, ...] = (
         (structlog.dev.ConsoleRenderer(colors=stream.isatty()),)
         if console
-        else (structlog.processors.format_exc_info, structlog.processors.JSONRenderer(sort_keys=False))
+        else (structlog.processors.format_exc_info, _in_order, structlog.processors.JSONRenderer())
     )
     structlog.configure(
         processors=[*_SHARED, *renderer],
@@ -46,3 +46,8 @@ def configure(level: Level, style: Format, stream: TextIO = sys.stderr) -> None:
     root.handlers = [handler]
     # What the libraries say at INFO (every admin request) is of no use to an operator.
     root.setLevel(logging.DEBUG if level == "debug" else logging.WARNING)
+
+
+def _in_order(_: object, __: str, event: EventDict) -> EventDict:
+    """What every line has comes first, so that lines can be read as they scroll by."""
+    return {key: event.pop(key) for key in ("timestamp", "level", "event") if key in event} | dict(event)

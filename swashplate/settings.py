@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
 from operator_files.values import parse_duration, refused, show_duration
 from swashplate import logs
@@ -119,6 +119,14 @@ class Settings(BaseModel):
     log_format: logs.Format = Field(
         "auto", description="auto writes for people on a terminal, JSON lines anywhere else."
     )
+
+    @field_validator("debounce_limit")
+    @classmethod
+    def _limit_is_no_less(cls, limit: timedelta, info: ValidationInfo) -> timedelta:
+        quiet = info.data.get("debounce_quiet")
+        if quiet is not None and limit < quiet:
+            raise refused(f"this must be at least debounce_quiet, which is {written(quiet)}")
+        return limit
 
 
 PATHS = ("services", "routes", "state")

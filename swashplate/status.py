@@ -46,15 +46,16 @@ class ProxyReport(_Report):
 
 
 class SourceReport(_Report):
-    """Where services or routes come from.
+    """Where services or routes come from; `place` is a path.
 
     `fresh` follows its source; `stale` serves what was last good; `waiting` has had no first answer yet.
-    `held` names the services whose removal waits for a confirmation.
+    `held` names the services, and files, whose removal waits for a confirmation.
     """
 
     server: str
     name: str
     kind: Literal["services", "routes"]
+    place: str
     state: Literal["fresh", "stale", "waiting"]
     services: int
     last_sync: datetime | None

@@ -73,7 +73,7 @@ def _servers(servers: Iterable[ServerReport], now: datetime) -> Table:
 
 
 def _sources(sources: Iterable[SourceReport], now: datetime) -> Table:
-    table = _table("SOURCE", "OF", "STATE", "SERVICES", "READ", "")
+    table = _table("SOURCE", "AT", "STATE", "SERVICES", "READ", "")
     for source in sources:
         read = f"{age(source.last_sync, now)} ago" if source.last_sync else "never"
         notes = [source.error] if source.error else []
@@ -82,7 +82,12 @@ def _sources(sources: Iterable[SourceReport], now: datetime) -> Table:
         if source.held:
             notes.append(f"removal held until confirmed: {', '.join(source.held)}")
         table.add_row(
-            Text(source.name), source.kind, _state(source.state), str(source.services), read, Text("; ".join(notes))
+            Text(source.name),
+            Text(source.place),
+            _state(source.state),
+            str(source.services),
+            read,
+            Text("; ".join(notes)),
         )
     return table
 

@@ -72,8 +72,9 @@ def a_source(server: str = "s1", **parts: object) -> SourceReport:
     return SourceReport.model_validate(
         {
             "server": server,
-            "name": "services.yaml",
+            "name": "service-files",
             "kind": "services",
+            "place": "/etc/services.yaml",
             "state": "fresh",
             "services": 3,
             "last_sync": NOW,

@@ -39,7 +39,7 @@ class Pretender:
             raise ValueError("Envoy 1.0 is not supported")
         return {"node": [node_id, cluster, version]}
 
-    def confirm(self, source: str, only: str | None) -> tuple[str, ...]:
+    async def confirm(self, source: str, only: str | None) -> tuple[str, ...]:
         if source != "services":
             raise LookupError(f"no source {source!r}")
         return (only or "a",)

@@ -32,6 +32,7 @@ def test_off_a_terminal_each_event_is_a_json_line() -> None:
     structlog.get_logger().info("pushed", type="CDS", seconds=0.5)
     structlog.get_logger().debug("not this one")
     line = json.loads(out.getvalue())
+    assert list(line)[:3] == ["timestamp", "level", "event"]
     assert line.pop("timestamp").endswith("Z")
     assert line == {"event": "pushed", "type": "CDS", "seconds": 0.5, "level": "info"}
 

@@ -7,7 +7,7 @@ from swashplate.metrics import Metrics
 from swashplate.status import StatusReport
 from tests.swashplate.reports import a_nack, a_problem, a_proxy, a_report, a_source, a_type, a_warning
 
-SOURCE = {"source": "services.yaml", "kind": "services"}
+SOURCE = {"source": "service-files", "kind": "services"}
 
 
 def samples(report: StatusReport) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:

@@ -66,10 +66,10 @@ def test_precedence(
 
 def test_sources_are_combined(config: Path) -> None:
     got = settings(
-        "--listen", "[::]:2", env={"SWASHPLATE_CONFIG": str(config), "SWASHPLATE_DEBOUNCE_QUIET": "1s500ms"}
+        "--listen", "[::]:2", env={"SWASHPLATE_CONFIG": str(config), "SWASHPLATE_DEBOUNCE_LIMIT": "1s500ms"}
     )
     assert got.listen == Address("::", 2)
-    assert got.debounce_quiet == timedelta(seconds=1.5)
+    assert got.debounce_limit == timedelta(seconds=1.5)
     assert got.log_level == "debug"
     assert got.admin == Address("127.0.0.1", 18001)
 
@@ -122,6 +122,7 @@ def test_a_file_that_is_none(tmp_path: Path, content: bytes | None, said: str) -
         (["--listen", "nowhere"], {}, "--listen: 'nowhere' is not host:port, such as 127.0.0.1:18000 or"),
         ([], {"SWASHPLATE_LISTEN": "nowhere"}, "SWASHPLATE_LISTEN: 'nowhere' is not host:port"),
         (["--debounce-quiet", "100"], {}, "--debounce-quiet: `100` is not a duration; write a number with its unit"),
+        (["--debounce-quiet", "1s"], {}, "--debounce-limit: this must be at least debounce_quiet, which is 1s"),
         (["--log-level", "loud"], {}, "--log-level: "),
         (["--no-such"], {}, "No such option '--no-such'"),
     ],

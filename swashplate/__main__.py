@@ -1,0 +1,5 @@
+"""`python -m swashplate`."""
+
+from swashplate.cli import main
+
+main(prog_name="swashplate")

@@ -1,0 +1,60 @@
+"""`swashplate serve`: the server itself."""
+
+import asyncio
+import signal
+
+import click
+import structlog
+import uvloop
+
+from operator_files.store import StoreError
+from swashplate import VERSION, logs
+from swashplate.admin import AdminServer
+from swashplate.control_plane import ControlPlane
+from swashplate.metrics import Metrics
+from swashplate.options import with_settings
+from swashplate.output import UnusableError
+from swashplate.settings import Settings
+
+
+@click.command(name="serve", short_help="Run the server.")
+@with_settings(*Settings.model_fields)
+def command(settings: Settings) -> None:
+    """Run the server: follow the files, and keep every Envoy that connects up to date.
+
+    \b
+    swashplate serve --services services.yaml --routes routes
+    """
+    if settings.services is None and settings.routes is None:
+        raise click.UsageError("there is nothing to serve: give --services, --routes, or both")
+    logs.configure(settings.log_level, settings.log_format)
+    try:
+        uvloop.run(serve(settings))
+    except (OSError, StoreError) as failure:
+        raise UnusableError(str(failure)) from failure
+
+
+async def serve(settings: Settings) -> None:
+    """Serves until SIGTERM or SIGINT; a second one ends the process at once.
+
+    Raises StoreError, AddressTakenError, OSError where it cannot begin.
+    """
+    log = structlog.get_logger()
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    metrics = Metrics()
+    plane = ControlPlane(settings, metrics, log)
+    admin = AdminServer(plane, metrics)
+    try:
+        admin_address = await admin.start(settings.admin)
+        listen = await plane.start()
+        log.info("serving", version=VERSION, listen=str(listen), admin=str(admin_address))
+        await stop.wait()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+        log.info("shutting down")
+    finally:
+        await plane.stop()
+        await admin.stop()

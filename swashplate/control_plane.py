@@ -1,0 +1,169 @@
+"""The composition root: sources, composition and the xDS server as one running thing.
+
+    source tasks -> registry -> Composition (debounce -> mesh -> composer) -> XdsServer.publish -> streams
+
+All of it is on one event loop. Nothing here knows of signals, processes or flags, so tests run it in-process.
+"""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+from mesh.service import ServiceName
+from operator_files.store import LastGoodStore
+from swashplate import VERSION
+from swashplate.address import Address, refuse_taken
+from swashplate.composition import Composition
+from swashplate.metrics import Metrics
+from swashplate.rendering import NEWEST_ENVOY, envoy_version, rendered
+from swashplate.reporting import problem_report, proxy_report, warning_reports
+from swashplate.settings import Settings
+from swashplate.source_report import at
+from swashplate.sources import Sources
+from swashplate.status import ServerReport, StatusReport
+from swashplate.stream_events import StreamEvents
+from xds.host.server import XdsServer
+from xds.resources.node import Node
+from xds.streams.rollout import Pace
+
+_ORIGIN_KEPT_S: Final = 600.0
+"""How long after a start a returning proxy is taken to have what the process before this one sent."""
+
+
+class ControlPlane:
+    """Serves what the settings name from `start` to `stop`. Make it on the event loop that it will run on."""
+
+    def __init__(self, settings: Settings, metrics: Metrics, log: FilteringBoundLogger | None = None) -> None:
+        """With a state directory, what it kept is translated here already. Raises operator_files.store.StoreError."""
+        self._settings = settings
+        self._log: FilteringBoundLogger = log or structlog.get_logger()
+        self._store = LastGoodStore(settings.state) if settings.state else None
+        for warning in self._store.warnings if self._store else ():
+            self._log.warning("state directory", reason=warning)
+        self._composition = Composition(settings, metrics, self._log, self._published)
+        self._sources = Sources(settings, self._composition, self._store, self._log)
+        if self._sources.stored:
+            self._composition.take_as_origin()
+        self._server = XdsServer(
+            self._composition.view,
+            listen=str(settings.listen),
+            identifier=f"{settings.identifier} swashplate/{VERSION}",
+            origin_of=self._composition.origin_view,
+            why_not_ready=self._why_not_ready,
+            on_event=StreamEvents(metrics, self._log),
+            pace=Pace(settings.rollout_drain.total_seconds(), settings.rollout_patience.total_seconds()),
+        )
+        self._open = False
+        self._stopping = False
+        self._listen = settings.listen
+        self._started_at: datetime = at(time.time())
+        self._forgetting: asyncio.TimerHandle | None = None
+        metrics.follow(self.status)
+
+    async def start(self) -> Address:
+        """Listens and follows the sources; the address it got. AddressTakenError, OSError."""
+        refuse_taken(self._settings.listen, "the ADS server", "--listen")
+        port = await self._server.start()
+        self._listen = Address(self._settings.listen.host, port)
+        self._sources.start()
+        loop = asyncio.get_running_loop()
+        self._forgetting = loop.call_later(_ORIGIN_KEPT_S, self._composition.forget_origin)
+        return self._listen
+
+    async def stop(self) -> None:
+        """Not ready any more, then streams end so that proxies go elsewhere, then the rest. May be called always."""
+        self._stopping = True
+        await self._server.stop(self._settings.shutdown_grace.total_seconds())
+        await self._sources.stop()
+        self._composition.close()
+        if self._forgetting is not None:
+            self._forgetting.cancel()
+        if self._store is not None:
+            self._store.close()
+
+    # What the admin server asks
+
+    def sick(self) -> tuple[str, ...]:
+        """Why this process should be restarted."""
+        stuck = ("a change has been waiting too long to be sent",) if self._composition.overdue else ()
+        failed = (self._composition.failure,) if self._composition.failure else ()
+        return (*self._sources.failures, *failed, *stuck)
+
+    def unready(self) -> tuple[str, ...]:
+        """Why proxies should not be sent here."""
+        if self._stopping:
+            return ("shutting down",)
+        if self._open:
+            return ()
+        if waiting := self._sources.unready:
+            return waiting
+        if self._composition.pending:
+            return ("the first configuration is being put together",)
+        self._open = True
+        self._log.info("ready", services=len(self._composition.mesh.services))
+        return ()
+
+    def status(self) -> StatusReport:
+        """Everything that `swashplate status` shows."""
+        name = self._settings.identifier
+        reasons = self.unready()
+        conflicts = self._sources.registry.conflicts
+        return StatusReport(
+            servers=(
+                ServerReport(
+                    identifier=name,
+                    version=VERSION,
+                    listen=str(self._listen),
+                    started_at=self._started_at,
+                    ready=not reasons,
+                    reasons=reasons,
+                ),
+            ),
+            sources=tuple(self._sources.reports()),
+            problems=tuple(problem_report(name, problem) for problem in self._sources.problems),
+            warnings=warning_reports(
+                self._composition.warnings,
+                ((service, conflict) for service in sorted(conflicts) for conflict in conflicts[service]),
+            ),
+            proxies=tuple(proxy_report(name, client) for client in self._server.clients()),
+        )
+
+    def config(self, node_id: str, cluster: str | None, version: str | None) -> Mapping[str, Any]:
+        """The Envoy configuration of a node: as it said it is if it is connected, else as the arguments say.
+
+        Raises ValueError for a version that is none, or that is not supported.
+        """
+        connected = {node.id: node for node in self._server.nodes()}
+        node = connected.get(node_id) or Node(node_id, node_id, version=NEWEST_ENVOY)
+        if cluster:
+            node = replace(node, cluster=cluster)
+        if version:
+            node = replace(node, version=envoy_version(version))
+        return rendered(self._composition.view(node))
+
+    async def confirm(self, source: str, only: str | None) -> tuple[str, ...]:
+        """Let held removals of a source come true; the services' names. LookupError for what is not held."""
+        name = None if only is None else self._service_name(only)
+        confirmed = await self._sources.confirm(source, None if name is None else frozenset((name,)))
+        if only is not None and not confirmed:
+            raise LookupError(f"{source} holds no removal of {name}")
+        return tuple(map(str, sorted(confirmed)))
+
+    def _service_name(self, text: str) -> ServiceName:
+        name, dot, namespace = text.partition(".")
+        return ServiceName(namespace if dot else self._settings.namespace, name)
+
+    def _why_not_ready(self) -> str | None:
+        return "; ".join(self.unready()) or None
+
+    def _published(self) -> None:
+        self._sources.tell_services()
+        if not self._sources.unready:
+            self.unready()
+        self._server.publish()

@@ -1,0 +1,163 @@
+"""The sources that the settings ask for: files of services, files of routes."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, Protocol
+
+from structlog.typing import FilteringBoundLogger
+
+from discovery.files.source import FileSource
+from discovery.registry import Changes, Registry
+from mesh.service import ServiceName
+from operator_files.problem import Problem, in_order
+from operator_files.store import LastGoodStore
+from routes.parse import Scope
+from routes.source import RouteSource
+from swashplate.composition import Composition
+from swashplate.problem_log import ProblemLog
+from swashplate.settings import Settings
+from swashplate.source_report import route_source_report, service_source_report
+from swashplate.status import SourceReport
+
+SERVICE_FILES: Final = "service-files"
+ROUTE_FILES: Final = "route-files"
+
+
+class _Runs(Protocol):
+    async def run(self) -> None: ...
+
+
+class Sources:
+    """Made on an event loop: what the store kept is with the composition at once. `start` follows the files."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        composition: Composition,
+        store: LastGoodStore | None,
+        log: FilteringBoundLogger,
+    ) -> None:
+        """Raises StoreError."""
+        self._settings, self._composition, self._log = settings, composition, log
+        self._known: frozenset[ServiceName] | None = None
+        self._against: tuple[object, object, tuple[Problem, ...]] = (None, None, ())
+        self._tasks: list[asyncio.Task[None]] = []
+        self.registry = Registry([SERVICE_FILES] if settings.services else [], self._services_changed, time.time)
+        self._routes = self._route_source(settings.routes, store) if settings.routes else None
+        self._services = self._service_source(settings.services, store) if settings.services else None
+
+    def start(self) -> None:
+        """Follow the files from now on, until `stop`."""
+        running: dict[str, _Runs | None] = {SERVICE_FILES: self._services, ROUTE_FILES: self._routes}
+        for name, source in running.items():
+            if source is not None:
+                task = asyncio.create_task(source.run(), name=name)
+                task.add_done_callback(self._ended)
+                self._tasks.append(task)
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """Sources that nobody follows any more, by a bug of ours."""
+        return tuple(f"{task.get_name()} ended: {task.exception()!r}" for task in self._tasks if _failed(task))
+
+    @property
+    def stored(self) -> bool:
+        """Whether an earlier life left something to serve."""
+        sources = (self._services, self._routes)
+        return any(source is not None and source.freshness.stored for source in sources)
+
+    @property
+    def unready(self) -> tuple[str, ...]:
+        """Sources that have neither answered nor anything to serve from."""
+        sources = ((SERVICE_FILES, self._services), (ROUTE_FILES, self._routes))
+        return tuple(
+            f"{name}: {source.freshness.error or 'not read yet'}"
+            for name, source in sources
+            if source is not None and not source.freshness.ready
+        )
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Of all files; warnings about what routes name and nobody has discovered are among them."""
+        services = self._services.problems if self._services is not None else ()
+        routes = self._routes.problems if self._routes is not None else ()
+        return in_order((*services, *routes, *self._undiscovered()))
+
+    def reports(self) -> Iterator[SourceReport]:
+        server = self._settings.identifier
+        if self._services is not None:
+            place = str(self._settings.services)
+            yield service_source_report(server, place, self.registry.statuses()[0], self._services)
+        if self._routes is not None:
+            yield route_source_report(server, ROUTE_FILES, str(self._settings.routes), self._routes)
+
+    async def confirm(self, source: str, names: frozenset[ServiceName] | None) -> frozenset[ServiceName]:
+        """Let held removals of `source` come true (of these services, None: all). LookupError for no source."""
+        found = {SERVICE_FILES: self._services, ROUTE_FILES: self._routes}.get(source)
+        if found is None:
+            here = [report.name for report in self.reports()]
+            raise LookupError(f"no source is called {source!r}; there are: {', '.join(here)}")
+        confirmed = await found.confirm(names)
+        self._log.info("removal confirmed", source=source, services=sorted(map(str, confirmed)))
+        return confirmed
+
+    def tell_services(self) -> None:
+        """Let the route files know which services there are, once that is known."""
+        if self._routes is None or self._services is None or not self.registry.ready:
+            return
+        if (names := frozenset(self.registry.services)) != self._known:
+            self._known = names
+            self._routes.services_are(names)
+
+    def _services_changed(self, changes: Changes) -> None:
+        self._composition.services_changed(changes)
+        self.tell_services()
+
+    def _route_source(self, root: Path, store: LastGoodStore | None) -> RouteSource:
+        return RouteSource(
+            root,
+            scope=Scope(self._settings.namespace),
+            store=store,
+            now=time.time,
+            on_change=self._composition.routes_changed,
+            on_problems=ProblemLog(self._log, ROUTE_FILES),
+            on_error=lambda reason: self._unreadable(ROUTE_FILES, reason),
+        )
+
+    def _service_source(self, root: Path, store: LastGoodStore | None) -> FileSource:
+        return FileSource(
+            root,
+            self.registry.feed(SERVICE_FILES),
+            default_namespace=self._settings.namespace,
+            store=store,
+            now=time.time,
+            on_problems=ProblemLog(self._log, SERVICE_FILES),
+        )
+
+    def _unreadable(self, source: str, reason: str) -> None:
+        self._log.error("source cannot be read; what was last good stays in force", source=source, reason=reason)
+
+    def _undiscovered(self) -> tuple[Problem, ...]:
+        if self._routes is None or self._services is None or not self.registry.ready:
+            return ()
+        book, services = self._routes.book, self._composition.mesh.services
+        if self._against[0] is not book or self._against[1] is not services:
+            self._against = (book, services, book.against(services))
+        return self._against[2]
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if _failed(task):
+            self._log.error(
+                "source failed and is not followed any more", source=task.get_name(), exc_info=task.exception()
+            )
+
+
+def _failed(task: asyncio.Task[None]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is not None
