@@ -181,6 +181,26 @@ class Load:
         await self._wait(everywhere, within, "the edit to be in force")
         return max(first.values()) - since
 
+    async def over(
+        self, seen: Callable[[Answer], bool], since: float, quiet: int = 60, within: float = 10.0
+    ) -> float:
+        """Seconds from `since` to the last answer for which `seen` holds, once `quiet` in a row were without it.
+
+        Raises TimeoutError with the last answers when that takes longer than `within` seconds.
+        """
+        looked_at = begin = len(self.answers)
+        last, run = since, 0
+
+        def ended() -> bool:
+            nonlocal looked_at, last, run
+            for answer in self.answers[looked_at:]:
+                last, run = (answer.done, 0) if seen(answer) else (last, run + 1)
+            looked_at = len(self.answers)
+            return run >= quiet and looked_at > begin
+
+        await self._wait(ended, within, "the edit to be in force")
+        return max(0.0, last - since)
+
     async def _wait(self, condition: Callable[[], bool], within: float, what: str) -> None:
         try:
             async with asyncio.timeout(within), self._news:

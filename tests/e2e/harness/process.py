@@ -46,6 +46,11 @@ class Process:
             await self._running.wait()
             raise TimeoutError(f"{self.command[0]} did not end on {with_signal.name}; {self.tail()}") from None
 
+    async def end(self, within: float = 15.0) -> int:
+        """Waits until it ends by itself and gives its exit code."""
+        assert self._running is not None
+        return await asyncio.wait_for(self._running.wait(), within)
+
     def text(self) -> str:
         return self.output.read_text(errors="replace") if self.output.exists() else ""
 

@@ -1,6 +1,7 @@
 """Upstreams in the test's own process: they say who they are, count, echo, and stop without dropping a request."""
 
 import asyncio
+import ssl
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
@@ -15,8 +16,9 @@ class Upstream:
     that path and query. Request headers come back in the JSON's `headers`.
     """
 
-    def __init__(self, subset: str = "", host: str = "127.0.0.1") -> None:
+    def __init__(self, subset: str = "", host: str = "127.0.0.1", tls: ssl.SSLContext | None = None) -> None:
         self.subset = subset
+        self._tls = tls
         self.host = host
         self.port = 0
         self.requests = 0
@@ -27,12 +29,16 @@ class Upstream:
     def address(self) -> str:
         return f"{self.host}:{self.port}"
 
+    def endpoint(self, **labels: str) -> dict[str, object]:
+        """This upstream as an endpoint in a service file."""
+        return {"address": self.host, "port": self.port, **({"labels": labels} if labels else {})}
+
     async def start(self, port: int = 0) -> Self:
         app = web.Application()
         app.router.add_route("*", "/{tail:.*}", self._answer)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=5, keepalive_timeout=600)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self.host, port)
+        site = web.TCPSite(self._runner, self.host, port, ssl_context=self._tls)
         await site.start()
         self.port = self._runner.addresses[0][1]
         return self
