@@ -6,8 +6,9 @@ from functools import cache
 from typing import Any, Final
 
 from envoy_api import EnvoyMessage, message, pack
+from envoy_api.substitution import literal, unknown_command
 from mesh.duration import Off
-from mesh.match import Exact, PathMatch, Prefix, Regex, Suffix
+from mesh.match import Exact, PathMatch, Prefix, Present, Regex, Suffix
 from mesh.rule import (
     Cors,
     Fault,
@@ -203,7 +204,15 @@ def header_edits(request: HeaderEdits, response: HeaderEdits) -> dict[str, Any]:
 def _added(edits: HeaderEdits) -> list[dict[str, Any]]:
     actions = [(pair, "APPEND_IF_EXISTS_OR_ADD") for pair in edits.add]
     actions += [(pair, "OVERWRITE_IF_EXISTS_OR_ADD") for pair in edits.set]
-    return [{"header": {"key": key, "value": value}, "append_action": action} for (key, value), action in actions]
+    return [
+        {"header": {"key": key, "value": _header_value(value)}, "append_action": action}
+        for (key, value), action in actions
+    ]
+
+
+def _header_value(value: str) -> str:
+    """The value, taken literally when it has a command that Envoy may not know: that would cost the whole table."""
+    return value if unknown_command(value) is None else literal(value)
 
 
 def fault_filter(fault: Fault) -> EnvoyMessage:
@@ -218,9 +227,11 @@ def fault_filter(fault: Fault) -> EnvoyMessage:
 
 def cors_filter(cors: Cors) -> EnvoyMessage:
     """What turns the CORS filter on for a route."""
-    origins = [origin for origin in cors.origins if isinstance(origin, Exact | Prefix | Suffix | Regex)]
+    origins = [Regex(".*") if isinstance(origin, Present) else origin for origin in cors.origins]
     fields: dict[str, Any] = {
-        "allow_origin_string_match": [string_matcher(origin) for origin in origins],
+        "allow_origin_string_match": [
+            string_matcher(origin) for origin in origins if isinstance(origin, Exact | Prefix | Suffix | Regex)
+        ],
         "allow_methods": ", ".join(cors.methods),
         "allow_headers": ", ".join(cors.headers),
         "expose_headers": ", ".join(cors.expose),

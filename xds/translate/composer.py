@@ -80,7 +80,8 @@ class Composer:
             else:
                 self._parts.pop(name, None)
         self._layers.apply(changes)
-        self._forget_unknown()
+        if any(name not in self._ports for name in affected):
+            self._forget_unknown()
         return bool(changed)
 
     def _affected(self, changed: Iterable[ServiceName]) -> set[ServiceName]:
@@ -121,12 +122,10 @@ class Composer:
             return NO_PARTS
         base = self._base(name)
         if not is_sayable(name):
-            reason = "a service's name may be neither empty nor have a colon or a slash, which would look like a port or subset"
+            reason = "a colon or a slash in its name would look like a port or a subset, and it has to have a name"
             return Parts(findings=(Finding(name, Code.NAME_CONFLICT, reason),))
-        if (owner := self._names.owner(base)) != name:
-            reason = (
-                f"it would be called {base}, which is {owner.name} of namespace {owner.namespace}" if owner else ""
-            )
+        if (owner := self._names.owner(base)) is not None and owner != name:
+            reason = f"it would be called {base}, as {owner.name} of namespace {owner.namespace} is"
             return Parts(findings=(Finding(name, Code.NAME_CONFLICT, reason),))
         subject = Subject(
             name=name,

@@ -57,9 +57,10 @@ def _http_connection_manager(name: str, **routes: Any) -> dict[str, Any]:
         _HTTP,
         stat_prefix=name,
         http_filters=http_filters(),
-        # `/a/../b` is `/b` to upstreams, so it has to be to rules. Slashes are not merged: they are different paths
-        # (RFC 3986, 6.2.2), and object stores have keys with empty segments.
+        # To most upstreams `/a/../b` and `//b` are `/b`, so they have to be to rules, or a rule could be walked around.
+        # An encoded slash stays: it is data inside a segment (RFC 3986, 2.2), and APIs use it so.
         normalize_path={"value": True},
+        merge_slashes=True,
         # Nobody is trusted with x-envoy-* headers, which would override a rule's retries and timeouts.
         internal_address_config={"unix_sockets": False},
         # An application sees its peer's `server`, not that there is an Envoy in between.

@@ -1,9 +1,10 @@
 """A service's virtual hosts: one for each HTTP port, with the domains it would like to have."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from envoy_api import EnvoyMessage, encode, message
-from mesh.rule import Patch
+from envoy_api.substitution import unknown_command
+from mesh.rule import Patch, Rule
 from mesh.split import Destination
 from xds.resources import types
 from xds.resources.resource import Resource
@@ -96,9 +97,19 @@ def _bodies(
         findings.append(Finding(subject.name, Code.PATCH_FAILED, reason))
         patches = ()
         newest = encode(build(NEWEST, ()))
+    findings.extend(_header_findings(subject, rules))
     if not any(match.cookies for rule in rules for match in rule.matches):
         return dict.fromkeys(LEVELS, newest)
     for cookie in sorted({name for rule in rules for name in approximate_cookies(rule.matches)}):
         reason = f"an Envoy before 1.37 matches the regex for cookie {cookie} against all that follows its `=`"
         findings.append(Finding(subject.name, Code.OLDER_ENVOY, reason))
     return {NEWEST: newest, OLDEST: encode(build(OLDEST, patches))}
+
+
+def _header_findings(subject: Subject, rules: Iterable[Rule]) -> Iterator[Finding]:
+    for rule in rules:
+        edits = (rule.request_headers, rule.response_headers)
+        for header, value in {pair for edit in edits for pair in (*edit.add, *edit.set)}:
+            if (command := unknown_command(value)) is not None:
+                reason = f"rule {rule.name}: {command} is no command of every Envoy, so {header} has it literally"
+                yield Finding(subject.name, Code.NOT_APPLICABLE, reason)
