@@ -18,7 +18,7 @@ from xds.streams.shared import Shared
 from xds.streams.status import ClientStatus
 from xds.streams.stream import Server, Stream
 
-Context = aio.ServicerContext[bytes, bytes]
+Context = aio.ServicerContext[Any, bytes]
 
 OPTIONS: Final = (
     ("grpc.so_reuseport", 0),  # a second server on the port is an error, not a silent half of the traffic
@@ -64,8 +64,8 @@ class XdsServer:
         server = aio.server(options=OPTIONS)
         by_service: dict[str, dict[str, grpc.RpcMethodHandler[Any, Any]]] = {}
         for method in METHODS:
-            handler = grpc.stream_stream_rpc_method_handler(self._handler(method))
-            by_service.setdefault(method.service, {})[method.name] = handler
+            handlers = by_service.setdefault(method.service, {})
+            handlers[method.name] = grpc.stream_stream_rpc_method_handler(self._handler(method))
         service, name = LOAD_REPORTING
         by_service[service] = {name: grpc.stream_stream_rpc_method_handler(_listen_only)}
         server.add_generic_rpc_handlers(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from xds.resources.resource import Resource, checksum_text
+from xds.resources.resource import Resource, checksum_text, content_hash
 from xds.resources.resource_set import ResourceSet
 
 Layers = tuple[ResourceSet, ...]
@@ -12,6 +12,11 @@ Layers = tuple[ResourceSet, ...]
 def version_of(layers: Layers) -> str:
     """A type's version: a commutative hash of its members, equal on every replica for equal content."""
     return checksum_text(*(part.checksum for part in layers))
+
+
+def version_of_versions(versions: Mapping[str, str]) -> str:
+    """The version of a type whose resources have these versions, by name."""
+    return checksum_text(*(content_hash(f"{name}\0{version}".encode()) for name, version in versions.items()))
 
 
 def find(layers: Layers, name: str) -> Resource | None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from xds.resources import types
-from xds.resources.snapshot import Layers, find, version_of
+from xds.resources.snapshot import Layers, version_of
 from xds.streams import wire
 from xds.streams.subscription import WILDCARD
 from xds.streams.type_state import Answer, Frame, TypeState, empty_assignment
@@ -40,7 +40,7 @@ class DeltaType(TypeState):
 
     def take(self, shown: Layers, may_remove: Callable[[str], bool]) -> Frame | None:
         changed, removed = self.changes(shown)
-        waiting = {n: v for n, v in self.owed.items() if v and find(shown, n) is None and not may_remove(n)}
+        waiting = self.kept_back(shown, may_remove)
         removed = [name for name in removed if name not in waiting]
         if self.type_url == types.ENDPOINT:
             changed += [empty_assignment(name) for name in removed]

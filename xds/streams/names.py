@@ -9,9 +9,7 @@ from weakref import WeakValueDictionary
 
 
 class Names(frozenset[str]):
-    """A frozenset that can be interned; make it with `interned`."""
-
-    __slots__ = ("__weakref__",)
+    """A frozenset that can be interned (a plain one can't be referred to weakly); make it with `interned`."""
 
 
 _known: WeakValueDictionary[frozenset[str], Names] = WeakValueDictionary()

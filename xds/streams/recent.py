@@ -1,7 +1,7 @@
-"""What state-of-the-world clients may bring along when they come back: lately sent clusters, by their version.
+"""What clients may bring along when they come back: lately sent clusters, by their version.
 
-Such a client says only a version. If it is one of these, the server knows exactly what the client has, and can
-roll out from there; removing at once what it still routes to would fail requests.
+A returning client says what versions it has. If they are one of these, the server knows exactly what the client has,
+and can roll out from there; removing at once what the client still routes to would fail requests.
 """
 
 from collections import OrderedDict
@@ -22,9 +22,7 @@ class Recent:
         return self._snapshots.get(clusters_version)
 
     def remember(self, clusters_version: str, snapshot: Snapshot) -> None:
-        if clusters_version in self._snapshots:
-            self._snapshots.move_to_end(clusters_version)
-            return
         self._snapshots[clusters_version] = snapshot
+        self._snapshots.move_to_end(clusters_version)
         while len(self._snapshots) > KEPT:
             self._snapshots.popitem(last=False)

@@ -17,13 +17,15 @@ from typing import Final, NamedTuple
 from xds.resources import types
 from xds.resources.resource import Resource, RouteTable
 from xds.resources.resource_set import EMPTY, ResourceSet
-from xds.resources.snapshot import NOTHING, Layers, Snapshot, find
-from xds.streams.delta import DeltaType
+from xds.resources.snapshot import NOTHING, Layers, Snapshot, find, version_of
 from xds.streams.shared import Shared
 from xds.streams.type_state import TypeState
 
 GATED: Final = (types.LISTENER, types.ROUTE, types.VIRTUAL_HOST)
 """Types that refer to clusters."""
+
+WARMING_TIMEOUT: Final = 20.0
+"""Seconds; more than Envoy's initial_fetch_timeout of 15 s, after which a cluster no longer waits for endpoints."""
 
 
 class Pace(NamedTuple):
@@ -51,13 +53,23 @@ class Rollout:
         self._due: dict[str, float | None] = {}
         self._lingering: dict[str, ResourceSet] = {types.CLUSTER: EMPTY, types.ENDPOINT: EMPTY}
         self._released: dict[str, Layers] = {}
+        self._candidates: dict[str, Layers] = {}
+        self._kept_back: set[str] = set()
         self._waiting_since: float | None = None
         self._now = 0.0
 
     def adopt(self, old: Snapshot) -> None:
-        """The client comes with this from an earlier stream: it is the first rollout's "before"."""
+        """The client comes with these clusters from an earlier stream: they are the first rollout's "before"."""
         self.target = old
-        self._released = {url: old.layers[url] for url in GATED if url in old.layers}
+        self._candidates = {url: old.layers[url] for url in GATED if url in old.layers}
+
+    def confirm(self, type_url: str, version: str, versions: Mapping[str, str]) -> None:
+        """The client says which version of a type, or of its resources, it has: is it what `adopt` supposed?"""
+        if (layers := self._candidates.pop(type_url, None)) is None:
+            return
+        held = (find(layers, name) for name in versions)
+        if version == version_of(layers) or (versions and [r and r.version for r in held] == list(versions.values())):
+            self._released[type_url] = layers
 
     def retarget(self, target: Snapshot) -> None:
         old, self.target = self.target, target
@@ -85,8 +97,8 @@ class Rollout:
     def settle(self, now: float, states: Mapping[str, TypeState]) -> None:
         """Lets go of what has drained."""
         self._now = now
-        clusters = states.get(types.CLUSTER)
-        brought = self._brought(clusters)
+        brought = self._brought_along(states)
+        self._kept_back = brought
         if not self._gone and not brought:
             self._due.clear()
             return
@@ -98,20 +110,25 @@ class Rollout:
                 self._due[name] = now + self._pace.drain
         ripe = [name for name in self._gone if (due := self._due.get(name)) is not None and due <= now]
         for name in ripe:
-            del self._gone[name], self._due[name]
+            del self._gone[name]
         if ripe:
             self._linger()
+        self._kept_back = {name for name in brought if (due := self._due[name]) is None or due > now}
+        self._due = {name: due for name, due in self._due.items() if name in self._gone or name in self._kept_back}
 
-    def _brought(self, clusters: TypeState | None) -> list[str]:
-        """Clusters that an incremental client holds from an earlier stream and that are not in the target."""
-        if not isinstance(clusters, DeltaType):
-            return []
-        return [n for n, version in clusters.owed.items() if version and self.target.get(types.CLUSTER, n) is None]
+    def _brought_along(self, states: Mapping[str, TypeState]) -> set[str]:
+        """Names that the client holds from an earlier stream and that are not in the target."""
+        return {
+            name
+            for url in self._lingering
+            if (state := states.get(url)) is not None
+            for name, version in state.owed.items()
+            if version and self.target.get(url, name) is None
+        }
 
     def may_remove(self, name: str) -> bool:
-        """Whether a cluster that the client brought along has drained."""
-        due = self._due.get(name)
-        return due is not None and due <= self._now
+        """Whether what the client brought along has drained."""
+        return name not in self._kept_back
 
     def shown(self, type_url: str, now: float, states: Mapping[str, TypeState]) -> Layers | None:
         """What the client may have of a type by now; None while nothing can be said."""
@@ -120,13 +137,14 @@ class Rollout:
             return (self._lingering[type_url], *layers)
         if type_url not in GATED:
             return layers
-        clusters = states.get(types.CLUSTER)
-        blocked = clusters.rejected if clusters is not None else frozenset()
-        if clusters is not None and (missing := self._in_flight(clusters, now)) is not None:
+        if (clusters := states.get(types.CLUSTER)) is None:
+            return layers if self._clusters_will_not_come(now, states) else self._released.get(type_url)
+        blocked = clusters.rejected
+        if (missing := self._in_flight(clusters, now)) is not None:
             if now < (self._waiting_since or 0.0) + self._pace.patience:
                 return self._released.get(type_url)
             blocked |= missing
-        if blocked:
+        if any(not part.references.isdisjoint(blocked) for part in layers):
             known = self._released.get(type_url)
             if known is None and not self.from_scratch:
                 return None
@@ -138,6 +156,18 @@ class Rollout:
         """What the client has once it has taken the clusters shown now: its routes are still the old ones."""
         shown = {url: (part, *self.target.layers.get(url, ())) for url, part in self._lingering.items()}
         return Snapshot({**shown, **self._released})
+
+    def _clusters_will_not_come(self, now: float, states: Mapping[str, TypeState]) -> bool:
+        """Whether listeners and routes need not wait for this client to ask for its clusters.
+
+        An Envoy that was warming clusters when its stream broke asks for their assignments at once, and for the
+        clusters only when they are warm or have timed out (seen). Others never ask, or only after their routes.
+        """
+        if types.ENDPOINT not in states:
+            return True
+        if self._waiting_since is None:
+            self._waiting_since = now
+        return now >= self._waiting_since + WARMING_TIMEOUT
 
     def _in_flight(self, clusters: TypeState, now: float) -> frozenset[str] | None:
         """New clusters in CDS responses that are not answered yet; None if no such response carries any cluster."""

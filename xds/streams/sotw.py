@@ -7,7 +7,7 @@ from xds.resources import types
 from xds.resources.resource import Resource
 from xds.resources.snapshot import Layers, find, version_of
 from xds.streams import wire
-from xds.streams.type_state import Answer, Frame, TypeState, empty_assignment
+from xds.streams.type_state import UNKNOWN, Answer, Frame, TypeState, empty_assignment
 from xds.streams.wire import Request
 
 FULL_STATE_TYPES: Final = frozenset({types.CLUSTER, types.LISTENER})
@@ -36,30 +36,31 @@ class SotwType(TypeState):
         elif self.sub.wildcard and not before.wildcard:
             self.must_answer = True
         if added:
-            self._owe(added)
+            self._owe(added, UNKNOWN if request.version and not self.sent_version else "")
         elif answer is None and request.error is None and self._repeats(request, before.names == self.sub.names):
             self.answer_again = False
-            self._owe(self.sub.names)
+            self._owe(self.sub.names, "")
         return answer
 
     def _repeats(self, request: Request, same_names: bool) -> bool:
         """Envoy asks again with names, version and nonce unchanged when a CDS update makes a cluster warm anew."""
         return self.answer_again and same_names and request.nonce == self.last_nonce != ""
 
-    def _owe(self, names: frozenset[str]) -> None:
+    def _owe(self, names: frozenset[str], has: str) -> None:
         if self.type_url in FULL_STATE_TYPES:
             self.must_answer = True
         else:
-            self.owed.update(dict.fromkeys(names, ""))
+            self.owed.update(dict.fromkeys(names, has))
 
     def take(self, shown: Layers, may_remove: Callable[[str], bool]) -> Frame | None:
         version = version_of(shown)
         if self.type_url in FULL_STATE_TYPES:
             return self._take_all(shown, version)
         changed, removed = self.changes(shown)
+        waiting = self.kept_back(shown, may_remove)
         if self.type_url == types.ENDPOINT:
-            changed += [empty_assignment(name) for name in removed]
-        self.base, self.owed = shown, {}
+            changed += [empty_assignment(name) for name in removed if name not in waiting]
+        self.base, self.owed = shown, waiting
         return self._frame(tuple(changed), version, ()) if changed else None
 
     def _take_all(self, shown: Layers, version: str) -> Frame | None:

@@ -10,13 +10,13 @@ from typing import Final
 
 from xds.resources import types
 from xds.resources.node import Node
-from xds.resources.snapshot import NOTHING, Layers, Snapshot
+from xds.resources.snapshot import NOTHING, Layers, Snapshot, version_of_versions
 from xds.streams import wire
 from xds.streams.delta import DeltaType
 from xds.streams.errors import Code, StreamError
 from xds.streams.events import Acked, Closed, Event, Identified, Nacked, Pushed
 from xds.streams.recent import Recent
-from xds.streams.rollout import Pace, Rollout, assignments_of
+from xds.streams.rollout import GATED, Pace, Rollout, assignments_of
 from xds.streams.shared import Shared
 from xds.streams.sotw import SotwType
 from xds.streams.status import ClientStatus
@@ -68,6 +68,8 @@ class Stream:
         self._opened = now
         self._changed_at = now
         self._nonces = 0
+        self._clusters_version = ""
+        self._warming: frozenset[str] = frozenset()
         self._rollout = Rollout(server.shared, server.pace)
 
     def receive(self, data: bytes, now: float) -> None:
@@ -83,9 +85,11 @@ class Stream:
             if len(self.types) >= MAX_TYPES:
                 raise StreamError(Code.RESOURCE_EXHAUSTED, f"more than {MAX_TYPES} types on one stream")
             state = self.types[type_url] = self._variant.state(type_url, self._server.shared)
-            if type_url == types.CLUSTER and (request.version or request.initial_versions):
-                self._come_back(request.version, state)
+            self._begin(state, request)
         answer = state.request(request, now)
+        if type_url == types.ENDPOINT and self._warming:
+            state.force(self._warming)
+            self._warming = frozenset()
         if answer is None:
             return
         if answer.nack is not None:
@@ -116,19 +120,31 @@ class Stream:
             )
         return self._only_type
 
-    def _come_back(self, version: str, clusters: TypeState) -> None:
-        """A client that has clusters already: what it has is where its first rollout starts."""
-        assert self.node is not None
+    def _begin(self, state: TypeState, request: wire.Request) -> None:
+        """The first request for a type tells what a returning client has of it: its first rollout starts there."""
+        versions = request.initial_versions or {}
+        if state.type_url != types.CLUSTER:
+            self._rollout.confirm(state.type_url, request.version, versions)
+            return
+        if not request.version and not versions:
+            return
         self._rollout.from_scratch = False
+        version = request.version or version_of_versions(versions)
         target = self._rollout.target
-        if version and (known := self._server.recent.find(version)) is not None:
-            clusters.base = known.layers.get(types.CLUSTER, ())
-            old = known
-        else:
-            old = self._server.origin_of(self.node)
-        if old is not NOTHING:
-            self._rollout.adopt(old)
-            self._rollout.retarget(target)
+        if version == target.version(types.CLUSTER) or (old := self._before(version)) is None:
+            return
+        if not versions:
+            state.base = old.layers.get(types.CLUSTER, ())
+        self._rollout.adopt(old)
+        self._rollout.retarget(target)
+
+    def _before(self, version: str) -> Snapshot | None:
+        """The snapshot whose clusters had this version, if it is still known."""
+        assert self.node is not None
+        if (recent := self._server.recent.find(version)) is not None:
+            return recent
+        origin = self._server.origin_of(self.node)
+        return origin if origin.version(types.CLUSTER) == version else None
 
     def published(self, now: float) -> None:
         """Views may have changed: the newest one becomes the target, whatever was still under way."""
@@ -162,7 +178,9 @@ class Stream:
         state.sent(nonce, frame, fresh, shown, now, self._changed_at)
         if state.type_url == types.CLUSTER:
             self._assignments_behind(frame)
-            self._server.recent.remember(frame.version, self._rollout.as_sent())
+            self._clusters_version = frame.version
+        if state.type_url == types.CLUSTER or state.type_url in GATED:
+            self._server.recent.remember(self._clusters_version, self._rollout.as_sent())
         data = wire.with_nonce(frame.body, nonce)
         assert self.node is not None
         self._server.on_event(
@@ -172,10 +190,13 @@ class Stream:
 
     def _assignments_behind(self, frame: Frame) -> None:
         """A changed cluster warms anew, and incremental Envoys never ask for its assignment again: push it."""
-        if (endpoints := self.types.get(types.ENDPOINT)) is not None and frame.changed:
-            endpoints.force(frozenset().union(*(assignments_of(cluster) for cluster in frame.changed)))
-            if isinstance(endpoints, SotwType):
-                endpoints.answer_again = True
+        names = frozenset[str]().union(*(assignments_of(cluster) for cluster in frame.changed))
+        if (endpoints := self.types.get(types.ENDPOINT)) is None:
+            self._warming |= names
+            return
+        endpoints.force(names)
+        if isinstance(endpoints, SotwType) and names:
+            endpoints.answer_again = True
 
     def wake_at(self) -> float | None:
         """When `next_frame` may have something without anything else having happened."""

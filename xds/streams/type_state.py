@@ -7,7 +7,7 @@ computed once for all of them.
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from xds.resources import types
 from xds.resources.resource import Resource
@@ -17,8 +17,11 @@ from xds.streams.status import Nack, SyncState, TypeStatus
 from xds.streams.subscription import LEGACY_WILDCARD_TYPES, Subscription
 from xds.streams.wire import Request, text_field
 
-MAX_OUTSTANDING = 64
+MAX_OUTSTANDING: Final = 64
 """Responses a client may leave unanswered before the oldest is forgotten (its late ACK is then a stale one)."""
+
+UNKNOWN: Final = "?"
+"""A version that no resource has: the client holds the name, but did not say what."""
 
 
 class Sent(NamedTuple):
@@ -53,7 +56,7 @@ class TypeState:
     """State shared by the variants; `SotwType` and `DeltaType` add how requests are read and frames made.
 
     `owed[name]` is the version the client is known to have of a name that `base` does not tell ("": none, or it
-    must be sent again). `rejected` are new names in a response it rejected: it still lacks them.
+    must be sent again; UNKNOWN: some). `rejected` are new names in a response it rejected: it still lacks them.
     """
 
     variant = ""
@@ -136,7 +139,12 @@ class TypeState:
                 self.owed[name] = ""
 
     def holds(self, name: str) -> bool:
-        """Whether anything the client has, or may have by now, refers to this name."""
+        """Whether anything the client has, or may have by now, refers to this name.
+
+        Until it has acknowledged something on this stream, it may still have what it brought along, unknown here.
+        """
+        if not self.acked and (self.owed or self.must_answer or self.outstanding or self.nack is not None):
+            return True
         layers = {part for sent in self.outstanding.values() for part in sent.layers}
         layers.update(self.base, self.acked)
         return any(name in part.references for part in layers)
@@ -164,6 +172,10 @@ class TypeState:
             elif found.version != version:
                 changed.append(found)
         return changed, removed
+
+    def kept_back(self, shown: Layers, may_remove: Callable[[str], bool]) -> dict[str, str]:
+        """What the client brought along from an earlier stream, is gone, and may still be in use there."""
+        return {n: v for n, v in self.owed.items() if v and find(shown, n) is None and not may_remove(n)}
 
     def pending(self, shown: Layers) -> bool:
         """Whether `changes` would find anything."""

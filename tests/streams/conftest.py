@@ -1,0 +1,6 @@
+"""Stream tests import the model client beside them."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
