@@ -6,7 +6,7 @@ from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, RootMode
 
 from discovery.files.address import AddressText, Host, IpAddress
 from operator_files.validate import FileModel
-from operator_files.values import PortNumber, Text, name_of
+from operator_files.values import PortNumber, Text, name_of, refused
 
 MAX_WEIGHT: Final = 65_535
 """As Consul's; Envoy's 32-bit sum over a locality then holds 65,537 endpoints."""
@@ -15,6 +15,12 @@ _LONGEST_NAME: Final = 253
 
 ProtocolWord = Literal["http1", "http2", "grpc", "tcp", "tls", "udp"]
 HealthWord = Literal["healthy", "degraded", "draining", "unhealthy"]
+
+
+def _no_zero(value: object) -> object:
+    if value == 0 and not isinstance(value, bool):
+        raise refused("a weight of 0 is none", "write `health: draining`, or leave the endpoint out")
+    return value
 
 
 def _named(what: str, longest: int = 63, *, dotted: bool = False) -> Any:
@@ -45,7 +51,7 @@ class EndpointSpec(FileModel):
         description="For a service with several ports: which of them this endpoint serves, by name or number, and on "
         "which port each. Default: all of them, each on its `target`.",
     )
-    weight: int = Field(
+    weight: Annotated[int, BeforeValidator(_no_zero)] = Field(
         1, ge=1, le=MAX_WEIGHT, description="Its share of the requests in proportion to its neighbours' weights."
     )
     health: HealthWord = Field(
