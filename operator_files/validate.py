@@ -51,25 +51,33 @@ def examine(model: type[M], document: Document, *, nulls_under: str | None = Non
     With `nulls_under`, a key without a value is a problem (`match:` and nothing after it must not mean that there is
     no match), except below keys of that name. Without it, null is as if the key were not there.
     """
-    nulls = [] if nulls_under is None else list(_nulls(document.data, nulls_under, ()))
+    wrong = [] if nulls_under is None else list(_nulls(document.data, nulls_under, ()))
     problems = [
         document.problem(
             codes.WRONG_VALUE, "there is no value here", loc, fix="write one, or delete the key", key=True
         )
-        for loc in nulls
+        for loc in wrong
     ]
     try:
         value = model.model_validate(document.data)
     except ValidationError as error:
         for detail in error.errors(include_url=False):
             loc = _without_tags(detail["loc"], document.data, missing_last=detail["type"] == "missing")
-            if loc not in nulls:
+            if loc not in wrong and not (detail["type"] == "missing" and _is_misspelt(document, loc)):
                 problems.append(_problem(model, document, detail, loc))
-                nulls.append(loc)
+            wrong.append(loc)
     else:
         if not problems:
             return Outcome(value)
-    return Outcome(None, in_order(problems), tuple(nulls))
+    return Outcome(None, in_order(problems), tuple(dict.fromkeys(wrong)))
+
+
+def _is_misspelt(document: Document, loc: tuple[str | int, ...]) -> bool:
+    """Whether a missing key stands there in another spelling, which is a problem of its own already."""
+    around = document.data
+    for step in loc[:-1]:
+        around = _step_into(around, step)
+    return isinstance(around, dict) and nearest(str(loc[-1]), around) is not None
 
 
 def _nulls(data: object, except_under: str, loc: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:

@@ -131,6 +131,7 @@ def _brief(value: object) -> str:
 
 
 _DURATION_SCHEMA = {
+    "title": "duration",
     "type": "string",
     "pattern": rf"^{_DURATION_PART}+$",
     "examples": ["800ms", "3s", "1h30m"],
@@ -147,7 +148,14 @@ Percent = Annotated[
     Fraction,
     BeforeValidator(parse_percent),
     PlainSerializer(show_percent, when_used="json"),
-    WithJsonSchema({"type": "string", "pattern": r"^[0-9]{1,3}(\.[0-9]{1,2})? ?%$", "examples": ["10%", "0.5%"]}),
+    WithJsonSchema(
+        {
+            "title": "percentage",
+            "type": "string",
+            "pattern": r"^[0-9]{1,3}(\.[0-9]{1,2})? ?%$",
+            "examples": ["10%", "0.5%"],
+        }
+    ),
 ]
 """0% to 100% in steps of 0.01, with the sign."""
 
@@ -155,6 +163,8 @@ Text = Annotated[str, BeforeValidator(text_value)]
 """Text; an unquoted number is refused with a hint."""
 
 PortNumber = Annotated[
-    int, BeforeValidator(port_number), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": 65535})
+    int,
+    BeforeValidator(port_number),
+    WithJsonSchema({"title": "port number", "type": "integer", "minimum": 1, "maximum": 65535}),
 ]
 """1 to 65535."""

@@ -179,7 +179,7 @@ def sticky(spec: StickySpec | None) -> r.Sticky | None:
 
 
 def _retry(spec: RetrySpec | None) -> r.Retry | None:
-    if spec is None or spec.attempts == 0:
+    if spec is None:
         return None
     return r.Retry(spec.attempts, tuple(str(word) for word in spec.on), spec.per_try, spec.budget)
 

@@ -56,8 +56,8 @@ def findings(routes: ServiceRoutes, services: Mapping[ServiceName, Service]) -> 
         message = f"the service `{routes.service}` has not been discovered"
         yield Finding(codes.SERVICE_UNKNOWN, message, ("service",), _near(routes.service, services))
     elif (port := service.port(routes.port)) is None:
-        message = f"the service has no port `{routes.port}`"
-        yield Finding(codes.SERVICE_UNKNOWN, message, ("port",), _ports(service))
+        what, key = ("no ports", "service") if routes.port is None else (f"no port `{routes.port}`", "port")
+        yield Finding(codes.SERVICE_UNKNOWN, f"the service has {what}", (key,), _ports(service))
     else:
         yield from _subsets(routes, port)
         protocol = routes.protocol or port.protocol

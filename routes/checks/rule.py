@@ -16,8 +16,8 @@ Where = tuple[str | int, ...]
 
 _FORWARD_ONLY = ("timeout", "idle_timeout", "retry", "rewrite", "sticky", "mirror", "websocket")
 _HTTP_ONLY = (
-    "match", "redirect", "respond", "timeout", "retry", "rewrite", "headers", "sticky", "mirror", "fault", "cors",
-    "websocket",
+    "match", "redirect", "respond", "timeout", "idle_timeout", "retry", "rewrite", "headers", "sticky", "mirror",
+    "fault", "cors", "websocket",
 )  # fmt: skip
 _HASHING = ("ring_hash", "maglev")
 _UNSAFE_METHODS = frozenset({"POST", "PATCH"})
@@ -69,16 +69,12 @@ def per_try_problems(
     per_try = retry.per_try if retry else None
     if timeout is None or per_try is None or isinstance(timeout, Off):
         return
-    if isinstance(per_try, Off):
-        text = "infinity"
-    elif per_try > timeout:
-        text = show_duration(per_try)
-    else:
+    if isinstance(per_try, Off) or per_try <= timeout:
         return
     loc = (*at, "retry", "per_try") if has_own_retry else (*at, "timeout")
     yield checked.error(
-        codes.PER_TRY, f"`per_try` is {text}, longer than the `timeout` of {show_duration(timeout)}", loc,
-        "shorten `per_try`, or allow a longer `timeout`",
+        codes.PER_TRY, f"`per_try` is {show_duration(per_try)}, longer than `timeout`, {show_duration(timeout)}",
+        loc, "shorten `per_try`, or allow a longer `timeout`",
     )  # fmt: skip
 
 

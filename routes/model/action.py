@@ -49,7 +49,7 @@ To = Annotated[
 class RetrySpec(FileModel):
     """When and how often a request is tried again."""
 
-    attempts: int = Field(ge=0, le=100, description="Retries after the first try; `0` turns retries off.")
+    attempts: int = Field(ge=0, le=100, description="Retries after the first try; `0` for none.")
     on: list[Annotated[int, Field(ge=100, le=599)] | Literal[RETRY_WORDS]] = Field(  # type: ignore[valid-type]
         ["connect-failure", "refused-stream", "reset-before-request"],
         min_length=1,

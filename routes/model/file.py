@@ -15,7 +15,7 @@ class PatchSpec(FileModel):
     """The escape hatch: an Envoy-shaped object merged last into one generated resource. Exactly one target."""
 
     cluster: Words | None = Field(
-        None, description="The cluster of this subset, or of all endpoints by the service's own name."
+        None, description="The cluster of this subset; all clusters of the service, by its own name."
     )
     virtual_host: Literal[True] | None = Field(None, description="`true`: the service's virtual host.")
     route: RuleText | None = Field(None, description="The routes of this rule.")
@@ -43,10 +43,10 @@ class RouteFile(FileModel):
     subsets: dict[SubsetText, dict[Text, Text]] | None = Field(
         None, min_length=1, description="Label sets over the service's endpoints: an endpoint with all of them is in."
     )
-    defaults: DefaultsSpec | None = Field(None, description="What rules have where they say nothing.")
     rules: list[RuleSpec] | None = Field(
         None, min_length=1, description="The first match wins, in this order. Default: everything to all endpoints."
     )
+    defaults: DefaultsSpec | None = Field(None, description="What rules have where they say nothing.")
     cluster: ClusterSpec | None = Field(None, description="How callers talk to the service.")
     listen: Listen | None = Field(
         None, description="tcp and tls services: the address at which sidecars offer it, as `127.0.0.1:5432`."

@@ -50,12 +50,16 @@ class RuleSpec(FileModel):
     redirect: RedirectSpec | None = Field(None, description="Sends the caller elsewhere.")
     respond: RespondSpec | None = Field(None, description="Answers at once.")
     timeout: TimeoutValue | None = Field(
-        None, description="The whole request with all its retries. Default: Envoy's 15s; `infinity` for none."
+        None,
+        description="The whole request with its retries; `infinity` for none. Default: 15s, and none for gRPC.",
     )
     idle_timeout: TimeoutValue | None = Field(
-        None, description="How long a request may pass no bytes. Default: Envoy's 5m; `infinity` for none."
+        None,
+        description="How long a request may pass no bytes; `infinity` for ever. Default: 5m, or a longer `timeout`.",
     )
-    retry: RetrySpec | None = Field(None, description="Retries.")
+    retry: RetrySpec | None = Field(
+        None, description="When it is tried again. Default: twice, where no endpoint has seen the request."
+    )
     rewrite: RewriteSpec | None = Field(None, description="Changes to path and host.")
     headers: HeadersSpec | None = Field(None, description="Changes to headers.")
     sticky: StickySpec | None = Field(None, description="Keeps a caller on one side of a split.")

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, PlainValidator, WithJsonSchema
 from mesh.duration import OFF, Timeout
 from operator_files.values import name_of, parse_duration, port_number, refused, text_value
 from routes import codes
+from routes.model.substitution import fault_of
 
 V = TypeVar("V")
 
@@ -100,8 +101,8 @@ def parse_header_value(value: object) -> str:
     text = text_value(value)
     if re.search(r"[\x00\r\n]", text) or len(text.encode()) > _LONGEST_HEADER:
         raise refused("a header's value is one line of at most 16,384 bytes", "shorten it", codes.HEADER)
-    if "%" in re.sub(r"%%|%[A-Z][A-Z0-9_]*(?:\((?:[^()%]|\([^()]*\))*\))?(?::[0-9]+)?%", "", text):
-        raise refused("a single `%` begins a command to Envoy, and this one does not end", "write `%%`", codes.HEADER)
+    if (fault := fault_of(text)) is not None:
+        raise refused(*fault, codes.HEADER)
     return text
 
 
@@ -222,41 +223,57 @@ def _re2_fix(pattern: str) -> str:
     return "see github.com/google/re2/wiki/Syntax"
 
 
-def _string(pattern: str = "", **more: Any) -> WithJsonSchema:
-    return WithJsonSchema({"type": "string"} | ({"pattern": pattern} if pattern else {}) | more)
+def _string(title: str, pattern: str = "", **more: Any) -> WithJsonSchema:
+    return WithJsonSchema({"title": title, "type": "string"} | ({"pattern": pattern} if pattern else {}) | more)
 
 
 TimeoutValue = Annotated[
     Timeout,
     PlainValidator(parse_timeout),
-    _string(r"^(([0-9]+(\.[0-9]{1,3})?(ms|s|m|h))+|infinity)$", examples=["3s", "800ms", "infinity"]),
+    _string(
+        "duration or `infinity`",
+        r"^(([0-9]+(\.[0-9]{1,3})?(ms|s|m|h))+|infinity)$",
+        examples=["3s", "800ms", "infinity"],
+    ),
 ]
 """A duration, or `infinity` for no limit."""
-PathText = Annotated[str, PlainValidator(parse_path), _string("^/")]
-PrefixText = Annotated[str, PlainValidator(parse_prefix), _string("^/")]
-NewPath = Annotated[str, PlainValidator(parse_new_path), _string("^/")]
-Regex = Annotated[str, PlainValidator(parse_regex), _string(format="regex", minLength=1)]
-HeaderName = Annotated[str, PlainValidator(parse_header_name), _string()]
-EditedHeader = Annotated[str, PlainValidator(parse_edited_header), _string()]
-HeaderValue = Annotated[str, PlainValidator(parse_header_value), _string()]
-Token = Annotated[str, PlainValidator(parse_token), _string()]
-Method = Annotated[str, PlainValidator(parse_method), _string("^[A-Z0-9!#$%&'*+.^_`|~-]+$", examples=["GET", "POST"])]
-Host = Annotated[str, PlainValidator(parse_host), _string(examples=["checkout.internal", "*.shop.example.com"])]
-NewHost = Annotated[str, PlainValidator(parse_new_host), _string()]
+PathText = Annotated[str, PlainValidator(parse_path), _string("path", "^/")]
+PrefixText = Annotated[str, PlainValidator(parse_prefix), _string("path", "^/")]
+NewPath = Annotated[str, PlainValidator(parse_new_path), _string("path", "^/")]
+Regex = Annotated[str, PlainValidator(parse_regex), _string("regex", format="regex", minLength=1)]
+HeaderName = Annotated[str, PlainValidator(parse_header_name), _string("header")]
+EditedHeader = Annotated[str, PlainValidator(parse_edited_header), _string("header")]
+HeaderValue = Annotated[str, PlainValidator(parse_header_value), _string("text")]
+Token = Annotated[str, PlainValidator(parse_token), _string("name")]
+Method = Annotated[
+    str, PlainValidator(parse_method), _string("method", "^[A-Z0-9!#$%&'*+.^_`|~-]+$", examples=["GET", "POST"])
+]
+Host = Annotated[
+    str, PlainValidator(parse_host), _string("host", examples=["checkout.internal", "*.shop.example.com"])
+]
+NewHost = Annotated[str, PlainValidator(parse_new_host), _string("host")]
 Port = Annotated[
     int | str,
     PlainValidator(parse_port),
-    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1, "maximum": 65535}, {"type": "string"}]}),
+    WithJsonSchema(
+        {"title": "port", "anyOf": [{"type": "integer", "minimum": 1, "maximum": 65535}, {"type": "string"}]}
+    ),
 ]
 """A service's port by number or name."""
 DestinationText = Annotated[
-    str, PlainValidator(parse_destination), _string(examples=["canary", "checkout-v2", "checkout-v2.shop:8080"])
+    str,
+    PlainValidator(parse_destination),
+    _string("destination", examples=["canary", "checkout-v2", "checkout-v2.shop:8080"]),
 ]
-Listen = Annotated[tuple[str, int], PlainValidator(parse_listen), _string(examples=["127.0.0.1:5432"])]
-ServiceText = Annotated[str, PlainValidator(name_of("service name", 253, dotted=True)), _string(maxLength=253)]
-NamespaceText = Annotated[str, PlainValidator(name_of("namespace")), _string(maxLength=63)]
-SubsetText = Annotated[str, PlainValidator(name_of("subset name")), _string(maxLength=63)]
-RuleText = Annotated[str, PlainValidator(name_of("rule name")), _string(maxLength=63)]
+Listen = Annotated[
+    tuple[str, int], PlainValidator(parse_listen), _string("`address:port`", examples=["127.0.0.1:5432"])
+]
+ServiceText = Annotated[
+    str, PlainValidator(name_of("service name", 253, dotted=True)), _string("name", maxLength=253)
+]
+NamespaceText = Annotated[str, PlainValidator(name_of("namespace")), _string("name", maxLength=63)]
+SubsetText = Annotated[str, PlainValidator(name_of("subset name")), _string("name", maxLength=63)]
+RuleText = Annotated[str, PlainValidator(name_of("rule name")), _string("name", maxLength=63)]
 ByHeader = Annotated[dict[HeaderName, V], BeforeValidator(without_case_twins)]
 ByEditedHeader = Annotated[dict[EditedHeader, V], BeforeValidator(without_case_twins)]
-Words = Annotated[str, PlainValidator(text_value), _string(minLength=1)]
+Words = Annotated[str, PlainValidator(text_value), _string("text", minLength=1)]
