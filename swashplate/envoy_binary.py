@@ -16,6 +16,21 @@ from xds.resources import types
 Messages = Mapping[str, Iterable[Mapping[str, Any]]]
 """Messages in Envoy's JSON form, by type URL."""
 
+# A file on the Envoys' machines need not be on this one, and Envoy would refuse the whole configuration for it.
+_STAND_IN_CA = """\
+-----BEGIN CERTIFICATE-----
+MIIBfTCCASOgAwIBAgIUA8HkyqsPpgNlCy2dQcRVoaF2+JowCgYIKoZIzj0EAwIw
+EzERMA8GA1UEAwwIc3RhbmQtaW4wIBcNMjYxMTMwMTQ0NzAxWhgPMjEyNjExMDYx
+NDQ3MDFaMBMxETAPBgNVBAMMCHN0YW5kLWluMFkwEwYHKoZIzj0CAQYIKoZIzj0D
+AQcDQgAEjc5nuNgHa3J61JONKxMPG3D4Xx16yX1ZKj5nXKtQbs3dU5Ks5XuD3ae4
+AyUi31jvlHNkxKbkkllK6BGyPuYSXqNTMFEwHQYDVR0OBBYEFGy0tpU9uIyk/453
+PmCj4KqrWmY4MB8GA1UdIwQYMBaAFGy0tpU9uIyk/453PmCj4KqrWmY4MA8GA1Ud
+EwEB/wQFMAMBAf8wCgYIKoZIzj0EAwIDSAAwRQIhAJBfdw0jU9n1ljm8IqtQD1Yx
+g2jcEdZGofE1pqjmxBXkAiAVmNpfIjovC9sFiXA5ExFeJVwFBalbuQd35knz/dhy
+dQ==
+-----END CERTIFICATE-----
+"""
+
 _NOISE = re.compile(r"^\[[^]]+]\[\d+]\[\w+]\[\w+] (?:\[[^]]+] )?", re.MULTILINE)
 _REASON = re.compile(r"error initializing configuration '[^']*': (.*)", re.DOTALL)
 
@@ -71,7 +86,9 @@ def static_bootstrap(messages: Messages) -> dict[str, Any]:
     return {
         "node": {"id": "check", "cluster": "check"},
         "static_resources": {
-            "clusters": [_static_cluster(cluster, assignments) for cluster in messages.get(types.CLUSTER, ())],
+            "clusters": [
+                _with_stand_ins(_static_cluster(cluster, assignments)) for cluster in messages.get(types.CLUSTER, ())
+            ],
             "listeners": [_with_routes(listener, tables) for listener in messages.get(types.LISTENER, ())],
         },
     }
@@ -96,6 +113,26 @@ def _with_routes(value: Any, tables: Mapping[str, Mapping[str, Any]]) -> Any:
         table = tables.get(value["rds"]["route_config_name"]) if "rds" in value else None
         return {**inner, "route_config": table} if table is not None else {**value, **inner}
     return [_with_routes(item, tables) for item in value] if isinstance(value, list) else value
+
+
+def _with_stand_ins(value: Any) -> Any:
+    """`value` with files of TLS that are not on this machine replaced (authorities) or left out (certificates)."""
+    if isinstance(value, Mapping):
+        inner = {key: _with_stand_ins(item) for key, item in value.items()}
+        if _is_absent(inner.get("trusted_ca")):
+            inner["trusted_ca"] = {"inline_string": _STAND_IN_CA}
+        if "tls_certificates" in inner:
+            inner["tls_certificates"] = [
+                pair
+                for pair in inner["tls_certificates"]
+                if not (_is_absent(pair.get("certificate_chain")) or _is_absent(pair.get("private_key")))
+            ]
+        return inner
+    return [_with_stand_ins(item) for item in value] if isinstance(value, list) else value
+
+
+def _is_absent(source: Any) -> bool:
+    return isinstance(source, Mapping) and "filename" in source and not Path(source["filename"]).exists()
 
 
 def _run(command: list[str], timeout_s: float) -> "subprocess.CompletedProcess[str]":

