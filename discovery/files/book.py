@@ -115,23 +115,26 @@ class ServiceBook:
     def _refusals(
         self, sound: Mapping[str, Reading[Services]], gone: Iterable[str], *, live: bool
     ) -> dict[str, Reading[Services]]:
-        """The readings that contradict other files and are not taken, each with the reason as its problem.
-
-        Until nothing more fits: of two files edited together, the second may make room for the first.
-        """
+        """The readings that contradict other files and are not taken, each with the reason as its problem."""
         said = _Said(self._files, self._paths, gone)
-        waiting = dict(sorted(sound.items()))
-        while True:
-            taken = [
-                path
-                for path, reading in waiting.items()
-                if said.take(path, reading.value or _NOTHING, at_any_rate=not live and not self.services_in(path))
+        new = {path: reading.value or _NOTHING for path, reading in sorted(sound.items())}
+        bound = [path for path in new if live or self.services_in(path)]
+        # All at once, because files that change together may only fit together; then without what fits nowhere.
+        for path, services in new.items():
+            said.put(path, services)
+        refused: list[str] = []
+        while contradicting := [path for path in bound if path not in refused and said.contradicts(path, new[path])]:
+            standing = [
+                path for path in contradicting if said.contradicts(path, new[path], besides=new.keys() - set(refused))
             ]
-            if not taken:
-                break
-            for path in taken:
-                del waiting[path]
-        return {path: self._refusal(path, reading, said) for path, reading in waiting.items()}
+            refused.append((standing or contradicting)[-1])
+            said.drop(refused[-1])
+        # One that was refused for the sake of another that was refused later may fit by now.
+        for path in sorted(refused):
+            if not said.contradicts(path, new[path]):
+                said.put(path, new[path])
+                refused.remove(path)
+        return {path: self._refusal(path, sound[path], said) for path in refused}
 
     def _refusal(self, path: str, reading: Reading[Services], said: "_Said") -> Reading[Services]:
         problems = [
@@ -197,16 +200,22 @@ class _Said:
         self._files = files
         self._paths = paths
         self._new: dict[str, Services] = dict.fromkeys(gone, _NOTHING)
-        self._new_paths: dict[ServiceName, list[str]] = {}
+        self._new_paths: dict[ServiceName, set[str]] = {}
 
-    def take(self, path: str, services: Services, *, at_any_rate: bool) -> bool:
-        """Whether the file fits to what the others say; then it counts from now on."""
-        if not at_any_rate and next(self.conflicts(path, services), None) is not None:
-            return False
+    def put(self, path: str, services: Services) -> None:
+        """From now on the file says this."""
         self._new[path] = services
         for name in services:
-            self._new_paths.setdefault(name, []).append(path)
-        return True
+            self._new_paths.setdefault(name, set()).add(path)
+
+    def drop(self, path: str) -> None:
+        """From now on the file says again what is in force."""
+        for name in self._new.pop(path):
+            self._new_paths[name].discard(path)
+
+    def contradicts(self, path: str, services: Services, besides: Collection[str] = ()) -> bool:
+        """Whether the file does not fit to what others say, except those of `besides`."""
+        return any(conflict.winner not in besides for _, conflict in self.conflicts(path, services))
 
     def conflicts(self, path: str, services: Services) -> Iterator[tuple[ServiceName, Conflict]]:
         """What of the file contradicts the others so much that a port would be left out."""
