@@ -9,6 +9,9 @@ from envoy_api import class_for_url, to_dict
 from xds.resources import types
 from xds.resources.snapshot import Snapshot
 
+ROOT = Path(__file__).parents[2]
+"""Files that a configuration names are relative to it."""
+
 
 def messages(snapshot: Snapshot, type_url: str) -> dict[str, dict[str, Any]]:
     """The resources of a type by name, decoded from the bytes that an Envoy would get."""
@@ -58,5 +61,5 @@ def refusal(binary: Path, config: dict[str, Any], directory: Path) -> str:
     file = directory / "envoy.json"
     file.write_text(json.dumps(config))
     command = [str(binary), "--mode", "validate", "-c", str(file), "-l", "warning"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=ROOT)
     return "" if done.returncode == 0 else done.stderr + done.stdout

@@ -14,7 +14,7 @@ from google.protobuf.json_format import ParseError
 from envoy_api import EnvoyMessage, parse, to_dict
 from mesh.rule import Patch
 
-_IDENTITY = ("name", "domains")
+_IDENTITY = ("name", "domains", "address")
 """What other resources, and other services, know a resource by; a patch may not touch it."""
 
 
