@@ -1,0 +1,365 @@
+"""One stream, step by step: what a client may rely on, beyond what the rollout's state machine checks."""
+
+import contextlib
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from world import World, cluster
+
+import envoy_api
+from xds.resources import types
+from xds.resources.snapshot import Snapshot
+from xds.streams.errors import Code, StreamError
+from xds.streams.events import Acked, Event, Nacked, Pushed
+from xds.streams.shared import Shared
+from xds.streams.status import SyncState
+from xds.streams.stream import DELTA, MAX_TYPES, SOTW, Server, Stream, Variant
+
+CDS, EDS, RDS = types.CLUSTER, types.ENDPOINT, types.ROUTE
+VARIANTS = pytest.mark.parametrize("variant", [SOTW, DELTA], ids=["sotw", "delta"])
+
+
+class Line:
+    """A stream and the world it serves; requests are dicts of proto fields, responses messages."""
+
+    def __init__(self, variant: Variant, world: World, only_type: str | None = None) -> None:
+        self.variant, self.world, self.now = variant, world, 100.0
+        self.events: list[Event] = []
+        self.view: Snapshot = world.snapshot()
+        self.server = Server(lambda _: self.view, Shared("test"), on_event=self.events.append)
+        self.stream = Stream(self.server, variant, only_type, "peer", self.now)
+        self.said_node = False
+
+    def say(self, type_url: str, **fields: Any) -> None:
+        kind = "DiscoveryRequest" if self.variant is SOTW else "DeltaDiscoveryRequest"
+        if not self.said_node:
+            fields.setdefault("node", {"id": "node"})
+            self.said_node = True
+        request = envoy_api.parse(f"envoy.service.discovery.v3.{kind}", {"type_url": type_url, **fields})
+        self.stream.receive(request.SerializeToString(), self.now)
+
+    def ask(self, type_url: str, names: Iterable[str] = (), **fields: Any) -> None:
+        key = "resource_names" if self.variant is SOTW else "resource_names_subscribe"
+        self.say(type_url, **{key: list(names)}, **fields)
+
+    def ack(self, response: Any, names: Iterable[str] = ()) -> None:
+        if self.variant is SOTW:
+            fields = {"version_info": response.version_info, "resource_names": list(names)}
+        else:
+            fields = {}
+        self.say(response.type_url, response_nonce=response.nonce, **fields)
+
+    def nack(self, response: Any, text: str, names: Iterable[str] = ()) -> None:
+        names = {"resource_names": list(names)} if self.variant is SOTW else {}
+        self.say(
+            response.type_url, response_nonce=response.nonce, error_detail={"code": 13, "message": text}, **names
+        )
+
+    def publish(self) -> None:
+        self.view = self.world.snapshot()
+        self.stream.published(self.now)
+
+    def hear(self) -> Any:
+        """The next response, or None."""
+        if (data := self.stream.next_frame(self.now)) is None:
+            return None
+        kind = "DiscoveryResponse" if self.variant is SOTW else "DeltaDiscoveryResponse"
+        message: Any = envoy_api.message_class(f"envoy.service.discovery.v3.{kind}")()
+        message.ParseFromString(data)
+        return message
+
+    def names(self, response: Any) -> list[str]:
+        if self.variant is DELTA:
+            return [entry.name for entry in response.resources]
+        unpacked = [
+            envoy_api.class_for_url(packed.type_url).FromString(packed.value) for packed in response.resources
+        ]
+        return [getattr(message, "name", "") or getattr(message, "cluster_name", "") for message in unpacked]
+
+    def state(self, type_url: str) -> SyncState:
+        status = self.stream.status()
+        assert status is not None
+        return next(kind.state for kind in status.types if kind.type_url == type_url)
+
+
+def world(*clusters: str) -> World:
+    return World(dict.fromkeys(clusters, 0), dict.fromkeys(clusters, 0), {"host": clusters} if clusters else {})
+
+
+@VARIANTS
+def test_a_name_that_does_not_exist_yet_is_answered_at_once_and_again_when_it_appears(variant: Variant) -> None:
+    line = Line(variant, world())
+    line.ask(EDS, ["a"])
+    answer = line.hear()
+    assert line.names(answer) == ["a"]
+    line.ack(answer, ["a"])
+    assert line.hear() is None
+    line.world.clusters["a"] = line.world.endpoints["a"] = 1
+    line.publish()
+    assert line.names(line.hear()) == ["a"]
+
+
+@VARIANTS
+def test_assignments_follow_their_changed_clusters_unasked(variant: Variant) -> None:
+    line = Line(variant, world("a", "b"))
+    line.ask(CDS)
+    line.ack(line.hear())
+    line.ask(EDS, ["a", "b"])
+    line.ack(line.hear(), ["a", "b"])
+    line.world.clusters["a"] = 1
+    line.publish()
+    assert line.hear().type_url == CDS
+    behind = line.hear()
+    assert behind.type_url == EDS
+    assert line.names(behind) == ["a"]
+    assert line.hear() is None
+
+
+@VARIANTS
+def test_assignments_asked_for_after_a_reconnect_come_even_if_the_client_has_them(variant: Variant) -> None:
+    """Their cluster changed on this stream before the client asked: it is warming."""
+    line = Line(variant, world("a"))
+    old = cluster("a", 7)
+    known = {"initial_resource_versions": {"a": old.version}} if variant is DELTA else {"version_info": "older"}
+    line.ask(CDS, **known)
+    assert line.names(line.hear()) == ["a"]
+    has = {"initial_resource_versions": {"a": next(iter(line.view.all(EDS))).version}} if variant is DELTA else {}
+    line.ask(EDS, ["a"], **has)
+    assert line.names(line.hear()) == ["a"]
+
+
+def test_a_warming_cluster_that_asks_again_is_answered_once() -> None:
+    line = Line(SOTW, world("a"))
+    line.ask(CDS)
+    clusters = line.hear()
+    line.ask(EDS, ["a"])
+    endpoints = line.hear()
+    line.ack(clusters)
+    line.ack(endpoints, ["a"])
+    assert line.hear() is None
+    line.world.clusters["a"] = 1
+    line.publish()
+    assert line.hear().type_url == CDS
+    behind = line.hear()
+    line.ack(behind, ["a"])
+    line.ack(behind, ["a"])
+    again = line.hear()
+    assert line.names(again) == ["a"]
+    line.ack(again, ["a"])
+    line.ack(again, ["a"])
+    assert line.hear() is None
+
+
+@VARIANTS
+def test_unsubscribed_then_subscribed_again_is_sent_again(variant: Variant) -> None:
+    line = Line(variant, world("a", "b"))
+    line.ask(EDS, ["a", "b"])
+    first = line.hear()
+    if variant is SOTW:
+        line.ack(first, ["a"])
+        assert line.hear() is None
+        line.ack(first, ["a", "b"])
+    else:
+        line.say(EDS, response_nonce=first.nonce, resource_names_unsubscribe=["b"])
+        assert line.hear() is None
+        line.ask(EDS, ["b"])
+    assert line.names(line.hear()) == ["b"]
+
+
+def test_incremental_unsubscribing_a_name_under_the_wildcard_says_what_it_is_now() -> None:
+    line = Line(DELTA, world("a"))
+    line.ask(CDS, ["*", "a", "ghost"])
+    first = line.hear()
+    assert line.names(first) == ["a"]
+    assert list(first.removed_resources) == ["ghost"]
+    line.say(CDS, resource_names_unsubscribe=["a", "ghost"])
+    answer = line.hear()
+    assert line.names(answer) == ["a"]
+    assert list(answer.removed_resources) == ["ghost"]
+
+
+def test_incremental_names_count_on_a_stale_nonce() -> None:
+    line = Line(DELTA, world("a", "b"))
+    line.ask(EDS, ["a"])
+    line.hear()
+    line.ask(EDS, ["b"], response_nonce="never sent")
+    assert line.names(line.hear()) == ["b"]
+
+
+def test_incremental_first_wildcard_answer_comes_even_when_empty() -> None:
+    line = Line(DELTA, world())
+    line.ask(CDS)
+    answer = line.hear()
+    assert answer is not None
+    assert not answer.resources
+
+
+def test_incremental_reconnect_sends_what_changed_and_removes_what_is_gone() -> None:
+    line = Line(DELTA, world("a", "b"))
+    same = cluster("a").version
+    line.ask(CDS, initial_resource_versions={"a": same, "b": "other", "gone": "some"})
+    answer = line.hear()
+    assert line.names(answer) == ["b"]
+    assert not answer.removed_resources
+    line.ack(answer)
+    line.now += 11
+    assert list(line.hear().removed_resources) == ["gone"]
+
+
+def test_incremental_reconnect_without_a_change_sends_no_body() -> None:
+    line = Line(DELTA, world("a"))
+    has = {url: {r.name: r.version for r in line.view.all(url)} for url in (CDS, EDS, RDS)}
+    line.ask(CDS, initial_resource_versions=has[CDS])
+    line.ask(EDS, ["a"], initial_resource_versions=has[EDS])
+    line.ask(RDS, ["egress"], initial_resource_versions=has[RDS])
+    answers = [line.hear() for _ in range(3)]
+    assert [answer.type_url for answer in answers if answer is not None] == [CDS]
+    assert not answers[0].resources
+    line.ack(answers[0])
+    assert line.hear() is None
+    assert line.state(EDS) == line.state(RDS) == SyncState.SYNCED
+
+
+def test_state_of_the_world_reconnect_at_the_same_version_is_not_sent_clusters_again() -> None:
+    line = Line(SOTW, world("a"))
+    line.ask(CDS, version_info=line.view.version(CDS))
+    line.ask(EDS, ["a"], version_info=line.view.version(EDS))
+    answer = line.hear()
+    assert (answer.type_url, answer.version_info) == (EDS, line.view.version(EDS))
+    line.ack(answer, ["a"])
+    assert line.hear() is None
+    assert line.state(CDS) == SyncState.SYNCED
+
+
+@VARIANTS
+def test_a_rejected_response_is_not_sent_again_until_its_content_changes(variant: Variant) -> None:
+    line = Line(variant, world("a"))
+    line.ask(EDS, ["a"])
+    first = line.hear()
+    line.nack(first, "bad address", ["a"])
+    assert line.hear() is None
+    assert line.state(EDS) == SyncState.NACKED
+    nacked = [event for event in line.events if isinstance(event, Nacked)]
+    assert [(event.nack.message, event.nack.resources) for event in nacked] == [("bad address", ("a",))]
+    line.world.endpoints["a"] = 5
+    line.publish()
+    second = line.hear()
+    line.ack(second, ["a"])
+    assert line.state(EDS) == SyncState.SYNCED
+
+
+@VARIANTS
+def test_good_resources_of_a_rejected_response_come_again_with_the_mended_one(variant: Variant) -> None:
+    line = Line(variant, world("a", "b"))
+    line.ask(EDS, ["a", "b"])
+    line.nack(line.hear(), "bad address", ["a", "b"])
+    line.world.endpoints["a"] = 5
+    line.publish()
+    assert sorted(line.names(line.hear())) == ["a", "b"]
+
+
+@VARIANTS
+def test_several_responses_in_flight_are_each_booked(variant: Variant) -> None:
+    line = Line(variant, world("a"))
+    line.ask(EDS, ["a"])
+    first = line.hear()
+    line.world.endpoints["a"] = 1
+    line.publish()
+    second = line.hear()
+    assert first.nonce != second.nonce
+    line.ack(first, ["a"])
+    assert line.state(EDS) == SyncState.STALE
+    line.ack(second, ["a"])
+    assert line.state(EDS) == SyncState.SYNCED
+    assert sum(isinstance(event, Acked) for event in line.events) == 2
+
+
+@VARIANTS
+def test_only_the_newest_state_is_sent_to_a_slow_client(variant: Variant) -> None:
+    line = Line(variant, world("a"))
+    line.ask(EDS, ["a"])
+    line.hear()
+    for content in range(1, 6):
+        line.world.endpoints["a"] = content
+        line.publish()
+    line.hear()
+    assert line.hear() is None
+    assert sum(isinstance(event, Pushed) for event in line.events) == 2
+
+
+@VARIANTS
+def test_scale_to_zero_and_removal_are_an_empty_assignment(variant: Variant) -> None:
+    line = Line(variant, world("a"))
+    line.ask(EDS, ["a"])
+    line.hear()
+    del line.world.endpoints["a"], line.world.clusters["a"]
+    line.publish()
+    assert line.hear() is None, "the cluster lingers, and so do its endpoints"
+    line.now += 11
+    answer = line.hear()
+    assert line.names(answer) == ["a"]
+
+
+@VARIANTS
+def test_equal_streams_share_their_bytes(variant: Variant) -> None:
+    line = Line(variant, world("a", "b"))
+    other = Stream(line.server, variant, None, "peer", line.now)
+    line.ask(CDS)
+    first, line.stream, line.said_node = line.stream, other, False
+    line.ask(CDS)
+    mine, theirs = first.next_frame(line.now), other.next_frame(line.now)
+    assert mine == theirs
+    assert len(line.server.shared._bodies._entries) == 1
+
+
+@VARIANTS
+@pytest.mark.parametrize(
+    ("request_", "only_type", "words"),
+    [
+        ({"type_url": CDS}, None, "node.id"),
+        ({"type_url": CDS, "node": {"cluster": "x"}}, None, "node.id"),
+        ({"node": {"id": "x"}}, None, "type_url"),
+        ({"type_url": EDS, "node": {"id": "x"}}, CDS, "ClusterLoadAssignment"),
+    ],
+)
+def test_a_request_that_makes_no_sense_ends_the_stream(
+    variant: Variant, request_: dict[str, Any], only_type: str | None, words: str
+) -> None:
+    line = Line(variant, world(), only_type)
+    line.said_node = True
+    type_url = request_.get("type_url", "")
+    with pytest.raises(StreamError, match=words) as caught:
+        line.say(type_url, **{key: value for key, value in request_.items() if key != "type_url"})
+    assert caught.value.code is Code.INVALID_ARGUMENT
+
+
+@VARIANTS
+def test_a_single_type_stream_need_not_name_its_type(variant: Variant) -> None:
+    line = Line(variant, world("a"), CDS)
+    line.ask("")
+    assert line.hear().type_url == CDS
+
+
+@VARIANTS
+def test_unknown_types_are_nothing_but_not_without_end(variant: Variant) -> None:
+    line = Line(variant, world())
+    for number in range(MAX_TYPES):
+        line.ask(f"type.googleapis.com/x.Y{number}", ["name"])
+    with pytest.raises(StreamError) as caught:
+        line.ask("type.googleapis.com/one.too.Many", ["name"])
+    assert caught.value.code is Code.RESOURCE_EXHAUSTED
+
+
+@VARIANTS
+@given(requests=st.lists(st.binary(max_size=60), max_size=5))
+def test_arbitrary_bytes_end_a_stream_in_good_order_or_are_taken(variant: Variant, requests: list[bytes]) -> None:
+    line = Line(variant, world("a"))
+    line.ask(CDS)
+    with contextlib.suppress(StreamError):
+        for data in requests:
+            line.stream.receive(data, line.now)
+            while line.hear() is not None:
+                pass
