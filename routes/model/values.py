@@ -8,10 +8,11 @@ from typing import Annotated, Any, Final, TypeVar
 import re2
 from pydantic import BeforeValidator, PlainValidator, WithJsonSchema
 
+from envoy_api.substitution import COMMANDS, unknown_command
 from mesh.duration import OFF, Timeout
+from operator_files.validate import nearest
 from operator_files.values import name_of, parse_duration, port_number, refused, text_value
 from routes import codes
-from routes.model.substitution import fault_of
 
 V = TypeVar("V")
 
@@ -101,8 +102,8 @@ def parse_header_value(value: object) -> str:
     text = text_value(value)
     if re.search(r"[\x00\r\n]", text) or len(text.encode()) > _LONGEST_HEADER:
         raise refused("a header's value is one line of at most 16,384 bytes", "shorten it", codes.HEADER)
-    if (fault := fault_of(text)) is not None:
-        raise refused(*fault, codes.HEADER)
+    if (bad := unknown_command(text)) is not None:
+        raise refused(*_command_fault(bad), codes.HEADER)
     return text
 
 
@@ -208,6 +209,20 @@ def without_case_twins(value: object) -> object:
             if twin != key:
                 raise refused(f"`{twin}` and `{key}` are the same header", "keep one of the two", codes.HEADER)
     return value
+
+
+def _command_fault(bad: str) -> tuple[str, str]:
+    """What is wrong with a piece of a header's value that Envoy would refuse, and a fix."""
+    name = re.match(r"%([A-Z0-9_]+)[(:%]", bad)
+    if name is None:
+        return "a single `%` begins a command to Envoy, and this is none", "write `%%` for a percent sign"
+    if name[1] in COMMANDS:
+        return f"`{bad}` is not how Envoy's command {name[1]} is written", "see Envoy's substitution format strings"
+    near = nearest(name[1], COMMANDS)
+    return (
+        f"Envoy has no command `{name[1]}`",
+        f"did you mean `%{near}%`?" if near else "write `%%` for a percent sign",
+    )
 
 
 def _re2_reason(error: Exception) -> str:
