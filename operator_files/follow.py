@@ -5,6 +5,7 @@ told of each next book, and of the evidence for it.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Collection, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -167,8 +168,13 @@ class Follower(Generic[B]):
                 texts[key] = self._kept[key]
         changes: dict[str, str | None] = {key: text for key, text in texts.items() if self._kept.get(key) != text}
         changes |= dict.fromkeys(self._kept.keys() - texts.keys())
+        saving = asyncio.ensure_future(asyncio.to_thread(self._store.save, self._kind, changes))
         try:
-            await asyncio.to_thread(self._store.save, self._kind, changes)
+            await asyncio.shield(saving)
+        except asyncio.CancelledError:
+            with contextlib.suppress(StoreError):
+                await saving  # what is in force is kept even by a server that is being stopped
+            raise
         except StoreError as error:
             self.freshness = replace(self.freshness, store_error=str(error))
         else:
