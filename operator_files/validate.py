@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 
 from operator_files import codes
 from operator_files.problem import Code, Problem, in_order
+from operator_files.values import WRITTEN
 from operator_files.yaml import Document, Loc
 
 
@@ -122,7 +123,8 @@ def _problem(model: type[BaseModel], document: Document, detail: ErrorDetails, l
     context = detail.get("ctx", {})
     if "text" in context:  # one of our own
         code = Code(kind, "")
-        return document.problem(code, str(context["text"]), loc, fix=str(context.get("fix", "")), key=is_key)
+        fix = str(context.get("fix", "")).replace(WRITTEN, document.written(loc))
+        return document.problem(code, str(context["text"]), loc, fix=fix, key=is_key)
     message, fix = _plain_words(kind, context, detail)
     return document.problem(codes.WRONG_VALUE, message, loc, fix=fix, key=is_key)
 

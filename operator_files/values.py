@@ -115,12 +115,12 @@ def port_number(value: object) -> int:
     return value
 
 
+WRITTEN: Final = "{written}"
+"""In a fix: what the file says there, letter by letter (1.10 is not 1.1)."""
+
+
 def _quoting(value: object) -> str:
-    if isinstance(value, bool):
-        return f'write "{str(value).lower()}", in quotes'
-    if isinstance(value, (int, float)):
-        return f'write "{value}", in quotes'
-    return "write one word or quoted text"
+    return f'write "{WRITTEN}", in quotes' if isinstance(value, int | float) else "write one word or quoted text"
 
 
 def _brief(value: object) -> str:

@@ -101,6 +101,11 @@ class Document:
             self._lines = re.split("\r\n|[\n\r\x85\u2028\u2029]", self.text)  # as libyaml counts them
         return self._lines[number - 1] if 0 < number <= len(self._lines) else ""
 
+    def written(self, loc: Loc) -> str:
+        """What stands at `loc`, as far as it is on one line."""
+        mark = self.at(loc)
+        return self.line(mark.line)[mark.column - 1 : mark.column - 1 + mark.width]
+
     def _nodes(self) -> tuple[yaml.Node | None, yaml.Node | None]:
         if self._root is None:
             # JSON came by the fast way. What libyaml cannot read of it (escaped surrogate pairs) has no positions.
