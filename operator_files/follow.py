@@ -69,6 +69,25 @@ class Freshness:
         return self.synced_at is not None or self.stored
 
 
+def _next(book: B, changes: Mapping[str, Content], live: bool) -> B:
+    """The book after these changes. A reader that fails on a file, which is a bug, costs that file only."""
+    try:
+        return book.edited(changes) if live else book.compared(changes)
+    except Exception as error:
+        if all(isinstance(content, _ReaderFailedError) for content in changes.values()):
+            raise
+        if len(changes) == 1:
+            return _next(book, {path: _ReaderFailedError(error) for path in changes}, live)
+    for path, content in changes.items():
+        book = _next(book, {path: content}, live)
+    return book
+
+
+class _ReaderFailedError(OSError):
+    def __init__(self, error: Exception) -> None:
+        super().__init__(0, f"internal error, please report it: {error!r}")
+
+
 class Follower(Generic[B]):
     """Follows one path: `run` it as a task. `book` is the newest one; from the start on, that of the store.
 
@@ -146,7 +165,7 @@ class Follower(Generic[B]):
         async with self._one_at_a_time:
             old = self.book
             # In a thread: a large file takes long enough to parse that streams would notice.
-            self.book = new = await asyncio.to_thread(old.edited if live else old.compared, changes)
+            self.book = new = await asyncio.to_thread(_next, old, changes, live)
             self.freshness = replace(self.freshness, synced_at=self._now(), stale_since=None, error="")
             self._on_step(Step(old, new, changes, live))
             await self._keep()

@@ -1,0 +1,189 @@
+"""Following a path: the book gets what was read with its evidence, the store what is in force, bugs stay local."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+from operator_files.follow import Follower, Step
+from operator_files.problem import Problem
+from operator_files.store import LastGoodStore, StoreError
+from operator_files.tree import Content
+
+DEADLINE_S = 10.0
+
+
+@dataclass(frozen=True)
+class Words:
+    """The simplest book: a file is good if it is text without a `!`; a `?` is a bug of its reader."""
+
+    good_texts: Mapping[str, str] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    held: tuple[str, ...] = ()
+    stale: tuple[str, ...] = ()
+
+    def edited(self, changes: Mapping[str, Content]) -> Self:
+        texts, problems = dict(self.good_texts), []
+        for path, content in changes.items():
+            if isinstance(content, bytes) and b"?" in content:
+                raise ZeroDivisionError("a bug")
+            if content is None:
+                texts.pop(path, None)
+            elif isinstance(content, OSError):
+                problems.append(Problem("X", str(content.strerror), path))
+            elif b"!" not in content:
+                texts[path] = content.decode()
+        return replace(self, good_texts=texts, problems=tuple(problems), held=())
+
+    def compared(self, changes: Mapping[str, Content]) -> Self:
+        gone = tuple(path for path, content in changes.items() if content is None)
+        rest = {path: content for path, content in changes.items() if content is not None}
+        return replace(self.edited(rest), held=gone)
+
+    def confirm(self, paths: Collection[str]) -> Self:
+        return self.edited(dict.fromkeys(paths))
+
+
+@dataclass
+class Run:
+    follower: Follower[Words]
+    steps: list[Step[Words]]
+    errors: list[str]
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        deadline = asyncio.get_running_loop().time() + DEADLINE_S
+        while not holds():
+            assert asyncio.get_running_loop().time() < deadline, (self.steps, self.errors)
+            await asyncio.sleep(0.005)
+
+
+@asynccontextmanager
+async def following(root: Path, store: LastGoodStore | None = None) -> AsyncIterator[Run]:
+    steps: list[Step[Words]] = []
+    errors: list[str] = []
+    follower = Follower(
+        root,
+        Words,
+        kind="words",
+        store=store,
+        on_step=steps.append,
+        on_error=errors.append,
+        now=lambda: 1000.0,
+    )
+    task = asyncio.create_task(follower.run())
+    try:
+        yield Run(follower, steps, errors)
+        assert not task.done(), task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_every_look_is_a_step_with_its_evidence(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    async with following(tmp_path) as run:
+        await run.until(lambda: len(run.steps) == 1)
+        path.write_text("one")
+        await run.until(lambda: len(run.steps) == 2)
+        assert [(step.changes, step.live) for step in run.steps] == [({}, False), ({str(path): b"one"}, True)]
+        assert run.follower.freshness.synced_at == 1000.0
+
+
+async def test_the_store_keeps_what_is_in_force_by_relative_path(tmp_path: Path) -> None:
+    root = tmp_path / "files"
+    (root / "sub").mkdir(parents=True)
+    for name in ("a.yaml", "sub/b.yaml"):
+        (root / name).write_text("good")
+    with LastGoodStore(tmp_path / "state") as store:
+        async with following(root, store) as run:
+            await run.until(lambda: bool(store.load("words")))
+            (root / "a.yaml").write_text("bad!")
+            (root / "sub" / "b.yaml").write_text("better")
+            await run.until(lambda: store.load("words") == {"a.yaml": "good", "sub/b.yaml": "better"})
+            (root / "a.yaml").unlink()
+            await run.until(lambda: store.load("words") == {"sub/b.yaml": "better"})
+
+
+async def test_what_is_unconfirmed_is_not_stored_yet(tmp_path: Path) -> None:
+    root = tmp_path / "files"
+    root.mkdir()
+    (root / "a.yaml").write_text("old")
+    (root / "b.yaml").write_text("old")
+    with LastGoodStore(tmp_path / "state") as store:
+        async with following(root, store) as run:
+            await run.until(lambda: len(store.load("words")) == 2)
+            run.follower.unconfirmed = frozenset({str(root / "a.yaml")})
+            for name in "ab":
+                (root / f"{name}.yaml").write_text("new")
+            await run.until(lambda: store.load("words") == {"a.yaml": "old", "b.yaml": "new"})
+            run.follower.unconfirmed = frozenset()
+            await run.follower.keep()
+            assert store.load("words") == {"a.yaml": "new", "b.yaml": "new"}
+
+
+async def test_missing_files_of_an_earlier_life_wait_for_confirm(tmp_path: Path) -> None:
+    with LastGoodStore(tmp_path / "state") as store:
+        store.save("words", {"gone.yaml": "old"})
+        root = tmp_path / "files"
+        root.mkdir()
+        async with following(root, store) as run:
+            gone = str(root / "gone.yaml")
+            assert run.follower.book.good_texts == {gone: "old"}
+            assert run.follower.freshness.stored
+            await run.until(lambda: run.follower.book.held == (gone,))
+            assert store.load("words") == {"gone.yaml": "old"}
+            assert await run.follower.confirm(["/another"]) == frozenset()
+            assert await run.follower.confirm() == {gone}
+            assert run.steps[-1].live
+            assert store.load("words") == {}
+
+
+async def test_a_reader_that_fails_on_one_file_costs_that_file_only(tmp_path: Path) -> None:
+    for name, content in (("a", "one"), ("b", "a bug?"), ("c", "three")):
+        (tmp_path / f"{name}.yaml").write_text(content)
+    async with following(tmp_path) as run:
+        await run.until(lambda: bool(run.steps))
+        book = run.follower.book
+        assert {Path(path).name: content for path, content in book.good_texts.items()} == {
+            "a.yaml": "one",
+            "c.yaml": "three",
+        }
+        (tmp_path / "b.yaml").write_text("another bug?")
+        await run.until(lambda: bool(run.follower.book.problems))
+        assert run.follower.book.problems[0].message.startswith("internal error, please report it: ZeroDivisionError")
+        (tmp_path / "b.yaml").write_text("mended")
+        await run.until(lambda: len(run.follower.book.good_texts) == 3)
+
+
+async def test_a_path_that_cannot_be_read_is_told_and_stale_until_it_can(tmp_path: Path) -> None:
+    root = tmp_path / "files"
+    async with following(root) as run:
+        await run.until(lambda: bool(run.errors))
+        assert run.errors == [f"{root} cannot be read: No such file or directory"]
+        assert run.follower.freshness.stale_since == 1000.0
+        assert not run.follower.freshness.ready
+        root.mkdir()
+        await run.until(lambda: run.follower.freshness.ready)
+        assert run.follower.freshness.stale_since is None
+        assert run.follower.freshness.error == ""
+
+
+async def test_a_turn_of_the_book_is_a_live_step_unless_nothing_changed(tmp_path: Path) -> None:
+    async with following(tmp_path) as run:
+        await run.until(lambda: len(run.steps) == 1)
+        await run.follower.turn(lambda book: book)
+        assert len(run.steps) == 1
+        await run.follower.turn(lambda book: replace(book, stale=("x",)))
+        assert run.steps[-1].new.stale == ("x",)
+        assert run.steps[-1].live
+
+
+async def test_a_store_that_cannot_be_read_is_said_at_once(tmp_path: Path) -> None:
+    store = LastGoodStore(tmp_path)
+    store.close()
+    with pytest.raises(StoreError, match="closed database"):
+        Follower(tmp_path, Words, kind="words", store=store, on_step=print, on_error=print, now=lambda: 0.0)
