@@ -7,6 +7,7 @@ that lets one process at a time use the directory. Nothing else reads it, and de
 import contextlib
 import os
 import sqlite3
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Self
@@ -24,13 +25,15 @@ class StoreError(Exception):
 class LastGoodStore:
     """Last good texts by kind ("services", "routes", ...) and key (a file's relative path).
 
-    Not for several threads at once: callers that write off the event loop do so one after the other.
+    For several threads: one waits for the other.
     `warnings` tell what was found damaged and set aside.
     """
 
     def __init__(self, directory: Path) -> None:
         """Opens it, and makes it where it does not exist. Raises StoreError."""
         self.directory = directory
+        # A task that is cancelled leaves its write under way in a thread, and the next write must not meet it.
+        self._one_at_a_time = threading.Lock()
         self.warnings: tuple[str, ...] = ()
         self._path = directory / FILE_NAME
         try:
@@ -53,14 +56,15 @@ class LastGoodStore:
 
     def close(self) -> None:
         """Lets another process use the directory. May be called twice."""
-        self._database.close()
+        with self._one_at_a_time:
+            self._database.close()
 
     def load(self, kind: str) -> dict[str, str]:
         """All texts of a kind, by key. Raises StoreError."""
         try:
-            return dict(
-                self._database.execute("SELECT key, text FROM last_good WHERE kind = ? ORDER BY key", (kind,))
-            )
+            with self._one_at_a_time:
+                found = self._database.execute("SELECT key, text FROM last_good WHERE kind = ? ORDER BY key", (kind,))
+                return dict(found)
         except sqlite3.DatabaseError as error:
             raise StoreError(self._reason(error)) from error
 
@@ -74,7 +78,7 @@ class LastGoodStore:
         kept = [(kind, key, text) for key, text in sorted(changes.items()) if text is not None]
         dropped = [(kind, key) for key, text in sorted(changes.items()) if text is None]
         try:
-            with self._database:
+            with self._one_at_a_time, self._database:
                 self._database.execute("BEGIN IMMEDIATE")
                 self._database.executemany("INSERT OR REPLACE INTO last_good VALUES (?, ?, ?)", kept)
                 self._database.executemany("DELETE FROM last_good WHERE kind = ? AND key = ?", dropped)

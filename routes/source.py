@@ -90,6 +90,11 @@ class RouteSource:
             tasks.create_task(self._follower.run())
             tasks.create_task(self._learn_services())
 
+    async def keep(self) -> None:
+        """Write to the store what is in force now: for the end of a life, when `run` may have been cancelled before
+        it did."""
+        await self._follower.keep()
+
     async def confirm(self, names: Collection[ServiceName] | None = None) -> frozenset[ServiceName]:
         """Lets go of held files about these services (None: of all). The services that lost their file."""
         before = self.book.routes

@@ -28,21 +28,20 @@ _NAMED: Final = 10
 
 
 class Composition:
-    """Takes changes, puts them together, translates, and calls `published` when proxies may see them.
+    """Takes changes, puts them together, and translates. On one event loop, which it is made on.
 
-    On one event loop, which it is made on.
+    Until `start`, changes are only collected.
     """
 
-    def __init__(
-        self, settings: Settings, metrics: Metrics, log: FilteringBoundLogger, published: Callable[[], None]
-    ) -> None:
+    def __init__(self, settings: Settings, metrics: Metrics, log: FilteringBoundLogger) -> None:
         loop = asyncio.get_running_loop()
         quiet_s, limit_s = settings.debounce_quiet.total_seconds(), settings.debounce_limit.total_seconds()
         self._debounce = Debounce(self._compose, loop, quiet_s=quiet_s, limit_s=limit_s)
         self._limit_s = limit_s
         self._translation = translation_settings(settings)
         self._composer = Composer(self._translation)
-        self._metrics, self._log, self._published = metrics, log, published
+        self._metrics, self._log = metrics, log
+        self._published: Callable[[], None] | None = None
         self._services: dict[ServiceName, Service | None] = {}
         self._routes: dict[ServiceName, Routes | None] = {}
         self._since: float | None = None
@@ -73,9 +72,11 @@ class Composition:
         self._routes.update(changes)
         self._changed()
 
-    def flush(self) -> None:
-        """Put out now what is pending."""
-        self._debounce.flush()
+    def start(self, published: Callable[[], None]) -> None:
+        """From now on put changes out, and call `published` whenever proxies may see something else."""
+        self._published = published
+        if self.pending:
+            self._debounce.poke()
 
     def close(self) -> None:
         """Forget what is pending."""
@@ -86,8 +87,8 @@ class Composition:
         return self._composer.view(node)
 
     def take_as_origin(self) -> None:
-        """What has come so far is what proxies had from the process before this one."""
-        self.flush()
+        """What has come so far is what proxies had from the process before this one; it is served from the start."""
+        self._compose()
         self._origin = self.mesh
 
     def origin_view(self, node: Node) -> Snapshot:
@@ -108,7 +109,8 @@ class Composition:
     def _changed(self) -> None:
         if self._since is None:
             self._since = time.monotonic()
-        self._debounce.poke()
+        if self._published is not None:
+            self._debounce.poke()
 
     def _compose(self) -> None:
         """An exception here is a bug; proxies then keep what they have, and liveness fails."""
@@ -129,7 +131,8 @@ class Composition:
         since, self._since = self._since, None
         if not changed:
             return
-        self._published()
+        if self._published is not None:
+            self._published()
         seconds = time.monotonic() - since if since is not None else 0.0
         self._metrics.updates.inc()
         self._metrics.translation.observe(translated - began)

@@ -46,7 +46,7 @@ class ControlPlane:
         self._store = LastGoodStore(settings.state) if settings.state else None
         for warning in self._store.warnings if self._store else ():
             self._log.warning("state directory", reason=warning)
-        self._composition = Composition(settings, metrics, self._log, self._published)
+        self._composition = Composition(settings, metrics, self._log)
         self._sources = Sources(settings, self._composition, self._store, self._log)
         if self._sources.stored:
             self._composition.take_as_origin()
@@ -71,6 +71,7 @@ class ControlPlane:
         refuse_taken(self._settings.listen, "the ADS server", "--listen")
         port = await self._server.start()
         self._listen = Address(self._settings.listen.host, port)
+        self._composition.start(self._published)
         self._sources.start()
         loop = asyncio.get_running_loop()
         self._forgetting = loop.call_later(_ORIGIN_KEPT_S, self._composition.forget_origin)

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -44,9 +45,13 @@ class Sources:
         self._known: frozenset[ServiceName] | None = None
         self._against: tuple[object, object, tuple[Problem, ...]] = (None, None, ())
         self._tasks: list[asyncio.Task[None]] = []
+        self._routes: RouteSource | None = None
+        self._services: FileSource | None = None
         self.registry = Registry([SERVICE_FILES] if settings.services else [], self._services_changed, time.time)
-        self._routes = self._route_source(settings.routes, store) if settings.routes else None
-        self._services = self._service_source(settings.services, store) if settings.services else None
+        if settings.routes is not None:
+            self._routes = self._route_source(settings.routes, store)
+        if settings.services is not None:
+            self._services = self._service_source(settings.services, store)
 
     def start(self) -> None:
         """Follow the files from now on, until `stop`."""
@@ -58,9 +63,13 @@ class Sources:
                 self._tasks.append(task)
 
     async def stop(self) -> None:
+        """Follow nothing any more, and keep what is in force for the next start."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for source in (self._services, self._routes):
+            if source is not None:
+                await source.keep()
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -128,7 +137,7 @@ class Sources:
             now=time.time,
             on_change=self._composition.routes_changed,
             on_problems=ProblemLog(self._log, ROUTE_FILES),
-            on_error=lambda reason: self._unreadable(ROUTE_FILES, reason),
+            on_error=partial(self._unreadable, ROUTE_FILES),
         )
 
     def _service_source(self, root: Path, store: LastGoodStore | None) -> FileSource:
@@ -139,6 +148,7 @@ class Sources:
             store=store,
             now=time.time,
             on_problems=ProblemLog(self._log, SERVICE_FILES),
+            on_error=partial(self._unreadable, SERVICE_FILES),
         )
 
     def _unreadable(self, source: str, reason: str) -> None:

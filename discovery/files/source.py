@@ -44,11 +44,14 @@ class FileSource:
         store: LastGoodStore | None,
         now: Callable[[], float],
         on_problems: Callable[[tuple[Problem, ...]], None],
+        on_error: Callable[[str], None] = lambda _: None,
         ask_again_s: float = ASK_AGAIN_S,
     ) -> None:
-        """`on_problems` is called with all problems of all files whenever they changed. Raises StoreError."""
+        """`on_problems` is called with all problems of all files whenever they changed, `on_error` with the reason
+        when the path cannot be read. Raises StoreError."""
         self._feed = feed
         self._on_problems = on_problems
+        self._on_error = on_error
         self._ask_again_s = ask_again_s
         self._lacking: dict[str, _Lacking] = {}
         self._lacks = asyncio.Event()
@@ -59,7 +62,7 @@ class FileSource:
             kind=KIND,
             store=store,
             on_step=self._step,
-            on_error=feed.failed,
+            on_error=self._failed,
             now=now,
         )
         feed.publish(self._follower.book.services, Evidence.STORED)
@@ -84,6 +87,11 @@ class FileSource:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._follower.run())
             tasks.create_task(self._ask_again())
+
+    async def keep(self) -> None:
+        """Write to the store what is in force now: for the end of a life, when `run` may have been cancelled before
+        it did."""
+        await self._follower.keep()
 
     async def confirm(self, names: Collection[ServiceName] | None = None) -> frozenset[ServiceName]:
         """Lets held removals of these services come true (None: all), those of held files too. The names held."""
@@ -142,6 +150,10 @@ class FileSource:
             self._lacks.set()
         else:
             self._lacks.clear()
+
+    def _failed(self, reason: str) -> None:
+        self._feed.failed(reason)
+        self._on_error(reason)
 
     def _tell(self, problems: tuple[Problem, ...]) -> None:
         if problems != self._problems:
