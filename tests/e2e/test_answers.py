@@ -83,7 +83,7 @@ async def test_header_edits(tour: Tour) -> None:
         await tour.serve("edits", upstream.endpoint(app="all"), routes={"subsets": ALL, "rules": rules})
         reply = await tour.get("edits", x_more="one", x_set="old", x_secret="s")
         asked = reply.echo["headers"]
-        assert asked["x-more"].replace(", ", ",") in ("one,two", "two")
+        assert asked["x-more"] == "one, two"
         assert (asked["x-set"], asked["x-percent"], asked["x-host"]) == ("new", "100%", "edits")
         assert "x-secret" not in asked
         assert (reply.subset, reply.headers["x-by"]) == ("hidden", "swashplate")

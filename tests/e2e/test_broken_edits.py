@@ -36,12 +36,12 @@ rules:
   headers: {response: {set: {x-edit: "EDIT"}}}
 """
 
-OTHER = """\
+ANOTHER = """\
 version: 1
-service: other
-hosts: [other.internal]
+service: another
+hosts: [another.internal]
 rules: [{name: main, to: {all: 100%}}]
-subsets: {all: {app: other}}
+subsets: {all: {app: another}}
 """
 
 
@@ -62,7 +62,7 @@ BROKEN_ROUTES = {
     "a timeout of zero": good(9) + "defaults: {timeout: 0s}\n",
     "a try that outlasts the whole": good(9)
     + "defaults: {timeout: 1s, retry: {attempts: 1, on: [5xx], per_try: 2s}}\n",
-    "a host of another file": good(9) + "hosts: [other.internal]\n",
+    "a host of an earlier file": good(9) + "hosts: [another.internal]\n",
     "a path that Envoy never sees": good(9).replace('headers: {x-tester: "1"}', "path: /a/../b"),
     "a patch with an unknown field": good(9) + "patches: [{cluster: canary, merge: {no_such_field: 1}}]\n",
     "a version of tomorrow": good(9).replace("version: 1", "version: 2"),
@@ -84,9 +84,9 @@ async def test_a_broken_edit_changes_nothing_and_shows_everywhere(
         stable = await running.enter_async_context(Upstream("stable"))
         canary = await running.enter_async_context(Upstream("canary"))
         site.service("checkout", stable.endpoint(version="v41"), canary.endpoint(version="v42"))
-        site.service("other", stable.endpoint(app="other"))
+        site.service("another", stable.endpoint(app="another"))
         write(route, good(0))
-        site.route("other", OTHER)
+        site.route("another", ANOTHER)
         working_services = services.read_text()
         await running.enter_async_context(site.running())
         envoy = await running.enter_async_context(site.envoy(envoy_binary, variant))

@@ -12,8 +12,9 @@ from aiohttp import web
 class Upstream:
     """An HTTP/1.1 server on a port of its own. Answers JSON of what it was asked, and its identity in headers.
 
+    Request headers come back in the JSON's `headers`, those that came several times joined by commas.
     `?status=503` answers that, `?delay=0.5` waits; `?fail_first=2` fails with 503 for the first two requests to
-    that path and query. Request headers come back in the JSON's `headers`.
+    that path and query.
     """
 
     def __init__(self, subset: str = "", host: str = "127.0.0.1", tls: ssl.SSLContext | None = None) -> None:
@@ -60,7 +61,8 @@ class Upstream:
         self.requests += 1
         if request.headers.get("upgrade", "").lower() == "websocket":
             return await _echo(request)
-        body = {"path": request.path_qs, "method": request.method, "headers": dict(request.headers)}
+        headers = {name: ", ".join(request.headers.getall(name)) for name in request.headers}
+        body = {"path": request.path_qs, "method": request.method, "headers": headers}
         status = self._status(request)
         if delay := request.query.get("delay"):
             await asyncio.sleep(float(delay))
