@@ -1,0 +1,146 @@
+"""`swashplate check`: every problem of every file, in place; then a real Envoy's word; exit codes."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from swashplate.cli import main
+from tests.swashplate.site import BROKEN, ROUTES, SERVICES, Site
+
+TLS = """\
+version: 1
+service: web
+rules: [{name: main, to: web}]
+cluster: {tls: {ca: /not/on/this/machine.pem, cert: /nor/this.pem, key: /nor/that.pem, sni: web.internal}}
+"""
+REFUSED_BY_ENVOY = """\
+version: 1
+service: web
+rules: [{name: main, to: web}]
+patches:
+- {cluster: web, merge: {type: ORIGINAL_DST, lb_policy: MAGLEV}}
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    site = Site(tmp_path)
+    site.write_all()
+    return site
+
+
+def check(site: Site, *arguments: str | Path, routes: bool = True) -> Result:
+    given = ["--services", str(site.root / "services.yaml")]
+    if routes:
+        given += ["--routes", str(site.root / "routes")]
+    return CliRunner().invoke(main, ["check", *given, *map(str, arguments)])
+
+
+def test_all_good(site: Site) -> None:
+    result = check(site, "--no-envoy")
+    assert result.exit_code == 0, result.output
+    assert result.stdout == ""
+    assert result.stderr == "2 files, 0 errors, 0 warnings; no Envoy was asked\n"
+
+
+def test_every_problem_of_every_file(site: Site) -> None:
+    site.write("services.yaml", SERVICES.replace("endpoints:", "endpoint:", 1))
+    site.write("routes/checkout.yaml", BROKEN.replace("name: main", "nam: main"))
+    site.write("routes/web.yaml", "a: [")
+    result = check(site, "--no-envoy")
+    assert result.exit_code == 1
+    for place in ("services.yaml:4:3: error F011", "checkout.yaml:5:3: error F011", "web.yaml:2:1: error F004"):
+        assert place in result.stdout
+    assert "^" in result.stdout
+    assert "fix: did you mean `endpoints`?" in result.stdout
+
+
+def test_a_warning_alone_is_no_failure(site: Site) -> None:
+    site.write("routes/checkout.yaml", ROUTES.replace("version: v2", "version: v3"))
+    result = check(site, "--no-envoy")
+    assert result.exit_code == 0
+    assert "warning" in result.stdout
+    assert "canary" in result.stdout
+    assert "0 errors, 1 warnings" in result.stderr
+
+
+def test_a_destination_that_is_neither_subset_nor_service(site: Site) -> None:
+    site.write("routes/checkout.yaml", ROUTES.replace("stable: 90%", "stabel: 90%"))
+    result = check(site, "--no-envoy")
+    assert "stabel" in result.stdout
+
+
+def test_files_are_checked_together_with_the_directory(site: Site, tmp_path: Path) -> None:
+    """A change under review takes a service that another file has already; only both together show it."""
+    other = tmp_path / "new.yaml"
+    other.write_text(ROUTES)
+    assert check(site, "--no-envoy", other, routes=False).exit_code == 0
+    result = check(site, "--no-envoy", other)
+    assert result.exit_code == 1
+    assert "new.yaml" in result.stdout
+    assert "routes/checkout.yaml" in result.stdout
+
+
+def test_a_file_that_is_in_the_directory_is_checked_once(site: Site) -> None:
+    result = check(site, "--no-envoy", site.root / "routes" / "checkout.yaml")
+    assert result.exit_code == 0
+    assert "2 files" in result.stderr
+
+
+def test_json(site: Site) -> None:
+    site.write("routes/checkout.yaml", BROKEN)
+    result = check(site, "--no-envoy", "-o", "json")
+    assert result.exit_code == 1
+    data = json.loads(result.stdout)
+    assert data["envoy"] is None
+    (problem,) = data["problems"]
+    assert (problem["code"], problem["severity"], problem["line"]) == ("R001", "error", 6)
+
+
+@pytest.mark.envoy
+def test_an_envoy_takes_it(site: Site, envoy_binary: Path) -> None:
+    result = check(site, "--envoy", envoy_binary, "-o", "json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["envoy"]["refusal"] is None
+
+
+@pytest.mark.envoy
+def test_files_of_tls_need_not_be_on_this_machine(site: Site, newest_envoy: Path) -> None:
+    site.write("routes/web.yaml", TLS)
+    result = check(site, "--envoy", newest_envoy)
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.envoy
+def test_an_envoy_refuses_it(site: Site, newest_envoy: Path) -> None:
+    site.write("routes/web.yaml", REFUSED_BY_ENVOY)
+    result = check(site, "--envoy", newest_envoy)
+    assert result.exit_code == 1
+    assert "refuses this: " in result.stdout
+    assert "1 errors" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--services", "/no/such"], "/no/such: No such file or directory"),
+        (["/no/such"], "/no/such: No such file or directory"),
+        ([], "there is nothing to check"),
+        (["--envoy", "/no/envoy", "."], "/no/envoy cannot be run"),
+    ],
+)
+def test_what_cannot_be_checked(arguments: list[str], said: str, tmp_path: Path) -> None:
+    os.chdir(tmp_path)
+    result = CliRunner().invoke(main, ["check", *arguments])
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_settings_file_says_what_to_check(site: Site) -> None:
+    site.write("swashplate.yaml", "services: services.yaml\nroutes: routes\n")
+    result = CliRunner().invoke(main, ["check", "--no-envoy", "--config", str(site.root / "swashplate.yaml")])
+    assert result.exit_code == 0, result.output
+    assert "2 files" in result.stderr
