@@ -136,9 +136,12 @@ def _unknown_key(model: type[BaseModel], document: Document, loc: Loc) -> Proble
     if reasons:
         return document.problem(codes.UNKNOWN_KEY, f"`{key}` {reasons[0]}", loc, key=True, fix="delete the key")
     known = {name for found in models for name in _keys(found)}
-    return document.problem(
-        codes.UNKNOWN_KEY, f"the key `{key}` is not known here", loc, fix=did_you_mean(key, known), key=True
-    )
+    elsewhere = sorted(set(_places_of(model, key)))
+    if elsewhere and len(elsewhere) <= 3:
+        fix = "it belongs in " + " or ".join(f"`{place}`" for place in elsewhere)
+    else:
+        fix = did_you_mean(key, known)
+    return document.problem(codes.UNKNOWN_KEY, f"the key `{key}` is not known here", loc, fix=fix, key=True)
 
 
 _TYPE_WORDS = {
@@ -206,6 +209,28 @@ def _step_into(data: object, step: int | str) -> object:
 def _keys(model: type[BaseModel]) -> Iterator[str]:
     for name, field in model.model_fields.items():
         yield field.alias or name
+
+
+def _places_of(annotation: Any, key: str, place: str = "", seen: tuple[type, ...] = ()) -> Iterator[str]:
+    """The mappings of the format that do have this key: a wrong indentation is the commonest mistake in YAML."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        if annotation in seen:
+            return
+        if place and key in _keys(annotation):
+            yield place
+        for name, field in annotation.model_fields.items():
+            inner = f"{place}.{field.alias or name}".lstrip(".")
+            yield from _places_of(field.annotation, key, inner, (*seen, annotation))
+        return
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is Annotated:
+        arguments = arguments[:1]
+    elif origin in (list, tuple):
+        place += "[]"
+    elif origin is dict:
+        arguments, place = arguments[1:], f"{place}.NAME"
+    for member in arguments:
+        yield from _places_of(member, key, place, seen)
 
 
 def _models_at(annotation: Any, loc: Loc) -> Iterator[type[BaseModel]]:

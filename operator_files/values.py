@@ -33,8 +33,11 @@ def refused(message: str, fix: str = "", code: Code = codes.WRONG_VALUE) -> Pyda
     return PydanticCustomError(code.id, "{text}", {"text": message, "fix": fix})
 
 
-def parse_duration(text: object) -> timedelta:
-    """A positive duration: `800ms`, `3s`, `1h30m`, `1.5s`. Raises what `refused` makes."""
+def parse_duration(text: object, *, instead_of_zero: str = "leave the key out for the default") -> timedelta:
+    """A positive duration: `800ms`, `3s`, `1h30m`, `1.5s`. Raises what `refused` makes.
+
+    `instead_of_zero` is the fix where it is zero.
+    """
     if not isinstance(text, str) or not _DURATION.fullmatch(text):
         unit = f"{text}s" if isinstance(text, int) and not isinstance(text, bool) and text > 0 else "3s"
         raise refused(
@@ -42,7 +45,7 @@ def parse_duration(text: object) -> timedelta:
         )
     micros = sum(Fraction(number) * _UNITS[unit] for number, unit in _ONE_PART.findall(text))
     if micros == 0:
-        raise refused(f"`{text}` would mean no limit to Envoy, not none of it", "leave the key out for the default")
+        raise refused(f"`{text}` is refused, because Envoy takes zero for no limit", instead_of_zero)
     if micros > _LONGEST // timedelta(microseconds=1):
         raise refused(f"`{text}` is longer than a year", "write a shorter duration")
     return timedelta(microseconds=int(micros))
@@ -59,7 +62,8 @@ def parse_percent(text: object) -> Fraction:
     if value > 100:
         raise refused(f"`{text}` is more than 100%", "write at most `100%`")
     if value % STEP:
-        raise refused(f"`{text}` is finer than 0.01%", f"write `{show_percent(round(value / STEP) * STEP)}`")
+        near = min(max(round(value / STEP) * STEP, STEP), 100 - STEP)  # never to 0% or 100%: both mean something else
+        raise refused(f"`{text}` is finer than 0.01%", f"write `{show_percent(near)}`")
     return value
 
 

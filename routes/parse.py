@@ -1,5 +1,6 @@
 """One route file: text to `mesh` values, or every problem it has."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -16,6 +17,10 @@ from routes.checks import Checked, problems_of
 from routes.model import RouteFile, RuleSpec
 
 DEFAULT_NAMESPACE = "default"
+
+_NAME_LINE = re.compile(
+    r"""^["']?(?P<key>service|namespace)["']?:[ ]*["']?(?P<value>[A-Za-z0-9][A-Za-z0-9._-]*)""", re.MULTILINE
+)
 
 Content = str | bytes | OSError
 """A file's text or bytes, or why it cannot be read."""
@@ -55,8 +60,8 @@ def parse(content: Content, path: str, scope: Scope = OPEN_SCOPE) -> Parsed:
     """
     document = document_of(content, path)
     if isinstance(document, Problem):
-        text = content if isinstance(content, str) else ""
-        return Parsed(path, text, _by_file_name(path, scope), None, (document,))
+        text = _text_of(content)
+        return Parsed(path, text, _by_lines(text, scope) or _by_file_name(path, scope), None, (document,))
     service = _service_of(document, scope)
     file, problems, wrong = examine(RouteFile, document, nulls_under="merge")
     if file is not None and service is not None:
@@ -68,6 +73,12 @@ def parse(content: Content, path: str, scope: Scope = OPEN_SCOPE) -> Parsed:
     if file is None or service is None or has_errors(problems):
         return Parsed(path, document.text, service or _by_file_name(path, scope), None, problems)
     return Parsed(path, document.text, service, convert.service_routes(file, service, path), problems)
+
+
+def _text_of(content: Content) -> str:
+    if isinstance(content, OSError):
+        return ""
+    return content.decode(errors="replace") if isinstance(content, bytes) else content
 
 
 def document_of(content: Content, path: str) -> Document | Problem:
@@ -85,6 +96,12 @@ def _service_of(document: Document, scope: Scope) -> ServiceName | None:
     if not isinstance(name, str) or not name or not isinstance(namespace, str):
         return None
     return ServiceName(namespace, name)
+
+
+def _by_lines(text: str, scope: Scope) -> ServiceName | None:
+    """What a text that is no YAML most likely means."""
+    said = {found["key"]: found["value"] for found in _NAME_LINE.finditer(text)}
+    return ServiceName(said.get("namespace", scope.namespace), said["service"]) if "service" in said else None
 
 
 def _by_file_name(path: str, scope: Scope) -> ServiceName | None:

@@ -41,7 +41,11 @@ _quiet.log_errors = False
 
 def parse_timeout(value: object) -> Timeout:
     """A positive duration, or OFF for `infinity`."""
-    return OFF if value == "infinity" else parse_duration(value)
+    if value == "infinity":
+        return OFF
+    return parse_duration(
+        value, instead_of_zero="write `infinity` for no limit, or leave the key out for the default"
+    )
 
 
 def parse_path(value: object) -> str:

@@ -41,8 +41,8 @@ def test_durations(text: str, value: timedelta) -> None:
 @pytest.mark.parametrize(
     ("value", "message", "fix"),
     [
-        ("0s", "`0s` would mean no limit to Envoy, not none of it", "leave the key out for the default"),
-        ("0h0m", "`0h0m` would mean no limit to Envoy, not none of it", "leave the key out for the default"),
+        ("0s", "`0s` is refused, because Envoy takes zero for no limit", "leave the key out for the default"),
+        ("0h0m", "`0h0m` is refused, because Envoy takes zero for no limit", "leave the key out for the default"),
         (3, "`3` is not a duration", "write a number with its unit, such as `3s` or `800ms`"),
         ("3", "`3` is not a duration", "write a number with its unit, such as `3s` or `800ms`"),
         ("3 s", "`3 s` is not a duration", "write a number with its unit, such as `3s` or `800ms`"),
@@ -64,6 +64,8 @@ def test_refused_durations(value: object, message: str, fix: str) -> None:
         ("90", "`90` is not a percentage", "write a number with a percent sign, such as `10%`"),
         ("100.01%", "`100.01%` is more than 100%", "write at most `100%`"),
         ("0.125%", "`0.125%` is finer than 0.01%", "write `0.12%`"),
+        ("99.999%", "`99.999%` is finer than 0.01%", "write `99.99%`"),
+        ("0.001%", "`0.001%` is finer than 0.01%", "write `0.01%`"),
         ("-1%", "`-1%` is not a percentage", "write a number with a percent sign, such as `10%`"),
     ],
 )
