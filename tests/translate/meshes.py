@@ -1,10 +1,9 @@
 """Short ways to write a mesh in a test."""
 
-from collections.abc import Iterable
+from typing import Any
 
 from mesh.match import Match
 from mesh.mesh import Mesh
-from mesh.policy import ClusterPolicy
 from mesh.rule import Action, BrokenRoutes, Forward, Rule, ServiceRoutes, Subset
 from mesh.service import Endpoint, Port, Protocol, Service, ServiceName
 from mesh.split import Destination, ServiceRef, Share, Split, SubsetRef
@@ -59,8 +58,8 @@ def subsets(**versions: str) -> tuple[Subset, ...]:
     return tuple(Subset(subset, labels(version=version)) for subset, version in versions.items())
 
 
-def routes(text: str, *rules: Rule, policy: ClusterPolicy = ClusterPolicy(), **more: object) -> ServiceRoutes:
-    return ServiceRoutes(name(text), rules=rules, policy=policy, source=f"{text}.yaml", **more)  # type: ignore[arg-type]
+def routes(text: str, *rules: Rule, **more: Any) -> ServiceRoutes:
+    return ServiceRoutes(name(text), rules=rules, source=f"{text}.yaml", **more)
 
 
 def mesh(*parts: Service | ServiceRoutes | BrokenRoutes) -> Mesh:
@@ -75,11 +74,6 @@ def composed(whole: Mesh, settings: TranslationSettings | None = None) -> Compos
     return composer
 
 
-def seen(whole: Mesh, settings: TranslationSettings | None = None, **node: object) -> Snapshot:
+def seen(whole: Mesh, settings: TranslationSettings | None = None, **node: Any) -> Snapshot:
     """What one node sees of a mesh: an Envoy of the newest version, unless it says otherwise."""
-    who = Node("test", **{"version": NEWEST, **node})  # type: ignore[arg-type]
-    return composed(whole, settings).view(who)
-
-
-def host_names(found: Iterable[object]) -> list[str]:
-    return sorted(str(each) for each in found)
+    return composed(whole, settings).view(Node("test", **{"version": NEWEST, **node}))

@@ -46,8 +46,8 @@ def cluster(plan: ClusterPlan) -> EnvoyMessage:
     """The Cluster message. Raises ValueError or TypeError for values that no message can hold."""
     policy = plan.policy
     fields: dict[str, Any] = {"name": plan.name, "connect_timeout": policy.connect_timeout}
-    if alternative := stat_name(plan.name):
-        fields["alt_stat_name"] = alternative
+    if (statistics := stat_name(plan.name)) != plan.name:
+        fields["alt_stat_name"] = statistics
     fields.update(_endpoint_source(plan), **_load_balancing(policy))
     if breakers := _circuit_breakers(policy.circuit_breaker, plan.retry_budget):
         fields["circuit_breakers"] = breakers

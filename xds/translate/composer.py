@@ -6,6 +6,7 @@ same names. Everything else keeps its identity, so views and streams can tell th
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 from mesh.mesh import Mesh
@@ -19,7 +20,7 @@ from xds.translate.features import Features, features_of
 from xds.translate.finding import Code, Finding
 from xds.translate.index import BaseNames, References
 from xds.translate.ingress import ingress_resources
-from xds.translate.naming import base_name, is_sayable
+from xds.translate.naming import base_name, is_sayable, refused_name
 from xds.translate.parts import NO_PARTS, Parts, translate
 from xds.translate.ports import PortTable, cluster_of, port_table, references
 from xds.translate.settings import TranslationSettings
@@ -90,7 +91,8 @@ class Composer:
         for name in changed:
             affected |= self._references.replace(name, references(self._mesh.routes.get(name)))
         for name in tuple(affected):
-            affected |= self._names.replace(self._base(name), name, present=self._is_known(name))
+            rivals = self._names.replace(self._base(name), name, present=self._is_known(name))
+            affected.update(rivals, *map(self._references.sources, rivals))
         for name in tuple(affected):
             if self._note_ports(name):
                 affected |= self._references.sources(name)
@@ -115,28 +117,38 @@ class Composer:
 
     def _cluster(self, reference: ServiceRef) -> str:
         target = reference.service
+        if self._refusal(target) is not None:
+            return refused_name(target)
         return cluster_of(self._base(target), self._ports.get(target, ()), reference.port)
+
+    def _refusal(self, name: ServiceName) -> str | None:
+        """Why the service may not have its name on the wire; None when it may."""
+        if not is_sayable(name):
+            return "a colon or a slash in its name would look like a port or a subset, and it has to have a name"
+        base = self._base(name)
+        if (owner := self._names.owner(base)) is not None and owner != name:
+            return f"it would be called {base}, as {owner.name} of namespace {owner.namespace} is"
+        return None
 
     def _translated(self, name: ServiceName) -> Parts:
         if not self._is_known(name):
             return NO_PARTS
-        base = self._base(name)
-        if not is_sayable(name):
-            reason = "a colon or a slash in its name would look like a port or a subset, and it has to have a name"
-            return Parts(findings=(Finding(name, Code.NAME_CONFLICT, reason),))
-        if (owner := self._names.owner(base)) is not None and owner != name:
-            reason = f"it would be called {base}, as {owner.name} of namespace {owner.namespace} is"
-            return Parts(findings=(Finding(name, Code.NAME_CONFLICT, reason),))
+        last = self._parts.get(name, NO_PARTS)
+        wanted = self._references.wanted(name)
+        if (reason := self._refusal(name)) is not None:
+            nobody = Subject(name, refused_name(name), (), None, None, wanted and frozenset([None]), self._cluster)
+            finding = Finding(name, Code.NAME_CONFLICT, reason)
+            return replace(translate(nobody, self._settings, last), findings=(finding,))
         subject = Subject(
             name=name,
-            base=base,
+            base=self._base(name),
             ports=self._ports[name],
             service=self._mesh.services.get(name),
             routes=self._mesh.routes.get(name),
-            wanted=self._references.wanted(name),
+            wanted=wanted,
             clusters=self._cluster,
         )
-        return translate(subject, self._settings, self._parts.get(name, NO_PARTS))
+        return translate(subject, self._settings, last)
 
     def _forget_unknown(self) -> None:
         """Drop what only services that have gone, or namespaces that have emptied, had a use for."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 from envoy_api import EnvoyMessage, message, pack
 from xds.translate.clusters import ADS_SOURCE
 from xds.translate.http_filters import http_filters
-from xds.translate.naming import EGRESS
+from xds.translate.naming import EGRESS, stat_name
 from xds.translate.settings import Address
 
 _LISTENER: Final = "envoy.config.listener.v3.Listener"
@@ -38,14 +38,15 @@ def tcp_listener(
     shares: Sequence[tuple[str, int]],
     idle_timeout: timedelta | None = None,
 ) -> EnvoyMessage:
-    """A listener that passes bytes on to clusters by shares: TCP, or TLS that the application speaks itself."""
-    fields: dict[str, Any] = {"stat_prefix": name, "max_connect_attempts": {"value": _TCP_CONNECT_ATTEMPTS}}
+    """A listener that passes bytes on to clusters by shares, none of them zero: TCP, or the application's own TLS."""
+    fields: dict[str, Any] = {
+        "stat_prefix": stat_name(name),
+        "max_connect_attempts": {"value": _TCP_CONNECT_ATTEMPTS},
+    }
     if len(shares) == 1:
         fields["cluster"] = shares[0][0]
     else:
-        # A weight of zero is not valid here, unlike in a route.
-        clusters = [{"name": cluster, "weight": share} for cluster, share in shares if share]
-        fields["weighted_clusters"] = {"clusters": clusters}
+        fields["weighted_clusters"] = {"clusters": [{"name": cluster, "weight": share} for cluster, share in shares]}
     if idle_timeout is not None:
         fields["idle_timeout"] = idle_timeout
     proxy = {"name": "envoy.filters.network.tcp_proxy", "typed_config": pack(message(_TCP, **fields))}
@@ -57,7 +58,7 @@ def _http_connection_manager(name: str, **routes: Any) -> dict[str, Any]:
         _HTTP,
         stat_prefix=name,
         http_filters=http_filters(),
-        # To most upstreams `/a/../b` and `//b` are `/b`, so they have to be to rules, or a rule could be walked around.
+        # To most upstreams `/a/../b` and `//b` are `/b`, so they have to be to rules, or a rule could be got around.
         # An encoded slash stays: it is data inside a segment (RFC 3986, 2.2), and APIs use it so.
         normalize_path={"value": True},
         merge_slashes=True,

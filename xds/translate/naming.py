@@ -30,18 +30,23 @@ def virtual_host_name(cluster: str) -> str:
     return f"{EGRESS}/{cluster}"
 
 
+def refused_name(service: ServiceName) -> str:
+    """The cluster of a service that may not have its own name, for those who refer to it: nobody else's."""
+    return f"{service.namespace}//{service.name}"
+
+
 def is_sayable(service: ServiceName) -> bool:
     """Whether no part of the name could be taken for a port or a subset, and whether there is a name at all."""
     return bool(service.name and service.namespace) and _RESERVED.isdisjoint(service.name + service.namespace)
 
 
-def stat_name(cluster: str) -> str:
-    """What the cluster's statistics are called, empty for its own name.
+def stat_name(name: str) -> str:
+    """What the statistics of a cluster or listener are called.
 
-    Envoy takes the cluster's name out of a statistic's up to the first dot, so a dot would split `checkout.shop` into
-    a cluster `checkout` and a statistic that begins with `shop`.
+    Envoy takes the name out of a statistic's up to the first dot, so a dot would split `checkout.shop` into a cluster
+    `checkout` and a statistic that begins with `shop`.
     """
-    return cluster.replace(".", "_") if "." in cluster else ""
+    return name.replace(".", "_")
 
 
 def service_domains(service: ServiceName, cluster_domain: str) -> tuple[str, ...]:

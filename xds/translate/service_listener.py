@@ -48,7 +48,8 @@ def _listener(subject: Subject, port: CalledPort, address: Address, findings: li
     everything = Split.all_to(ServiceRef(subject.name, port.number or None))
     splits = (rule.action.split for rule in subject.rules(port) if isinstance(rule.action, Forward))
     split = next(splits, everything)
-    shares = [(subject.cluster_of(port, to), share) for to, share in split.shares]
+    # A weight of zero is not valid in a TCP proxy, unlike in a route.
+    shares = [(subject.cluster_of(port, to), share) for to, share in split.shares if share]
     name = f"{EGRESS}/{port.cluster}"
     idle = subject.policy.idle_timeout
     made = tcp_listener(name, address, "OUTBOUND", shares, None if idle is None else off_is_zero(idle))

@@ -67,10 +67,12 @@ class SharedLayers:
         self._apply_hosts(changes)
 
     def _apply_listeners(self, changes: Sequence[PartsChange]) -> None:
+        different = [change for change in changes if change.old.listener != change.new.listener]
         listeners: dict[str, Resource | None] = {}
-        for change in changes:
-            if change.old.listener != change.new.listener:
-                listeners.update(self._addresses.replace(change.service, change.new.listener))
+        for change in different:
+            listeners.update(self._addresses.replace(change.service, None))
+        for change in different:
+            listeners.update(self._addresses.replace(change.service, change.new.listener))
         self.listeners = self.listeners.with_changes(listeners)
 
     def _apply_hosts(self, changes: Sequence[PartsChange]) -> None:
