@@ -1,0 +1,34 @@
+"""The JSON Schema and the reference are those of the models, and tell everything the models know."""
+
+import json
+
+from operator_files.schema import schema_text
+from routes.codes import CODES
+from routes.model import RouteFile
+from routes.reference import PAGE, SCHEMA, TITLE, page
+
+WRITE = "run `python -m routes.reference`"
+
+
+def test_schema_is_current() -> None:
+    assert SCHEMA.read_text(encoding="utf-8") == schema_text(RouteFile, TITLE), WRITE
+
+
+def test_page_is_current() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), WRITE
+
+
+def test_every_key_is_explained() -> None:
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    mappings = [schema, *schema["$defs"].values()]
+    unexplained = [
+        key for found in mappings for key, value in found.get("properties", {}).items() if "description" not in value
+    ]
+    assert unexplained == []
+    assert all(found.get("additionalProperties") is False for found in mappings if "properties" in found)
+
+
+def test_codes_are_unique_and_on_the_page() -> None:
+    ids = [code.id for code in CODES]
+    assert len(ids) == len(set(ids))
+    assert all(f"| `{code}` |" in page() for code in ids)
