@@ -50,6 +50,7 @@ class ControlPlane:
         self._sources = Sources(settings, self._composition, self._store, self._log)
         if self._sources.stored:
             self._composition.take_as_origin()
+            self._log.info("serving what was last good, until the files are read")
         self._server = XdsServer(
             self._composition.view,
             listen=str(settings.listen),

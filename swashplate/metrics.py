@@ -31,6 +31,8 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry(auto_describe=True)
+        self.labels: dict[str, tuple[str, ...]] = {}
+        """Label names of what is counted here, by metric."""
         self.pushes = self._counter("pushes", "Answers with resources sent to proxies.", "type")
         self.push_bytes = self._counter("push_bytes", "Size of the answers sent to proxies.", "type")
         self.acks = self._counter("acks", "Answers that a proxy took.", "type")
@@ -55,9 +57,11 @@ class Metrics:
         return generate_latest(self.registry)
 
     def _counter(self, name: str, documentation: str, *labels: str) -> Counter:
+        self.labels[f"swashplate_{name}"] = labels
         return Counter(f"swashplate_{name}", documentation, labels, registry=self.registry)
 
     def _seconds(self, name: str, documentation: str, *labels: str) -> Histogram:
+        self.labels[f"swashplate_{name}_seconds"] = labels
         return Histogram(
             f"swashplate_{name}_seconds", documentation, labels, registry=self.registry, buckets=_SECONDS
         )
@@ -98,17 +102,21 @@ def _source_gauges(report: StatusReport) -> Iterator[Metric]:
     synced = GaugeMetricFamily(
         "swashplate_source_last_sync_timestamp_seconds", "When a source last answered, in unix time.", labels=labels
     )
+    failing = GaugeMetricFamily(
+        "swashplate_source_failing", "Whether a source cannot be read, or its state not kept (1).", labels=labels
+    )
     held = GaugeMetricFamily("swashplate_source_held_removals", "Removals that wait to be confirmed.", labels=labels)
     for source in report.sources:
         key = [source.name, source.kind]
         services.add_metric(key, source.services)
         stale.add_metric(key, float(source.state == "stale"))
+        failing.add_metric(key, float(source.error is not None))
         held.add_metric(key, len(source.held))
         if source.last_sync is not None:
             synced.add_metric(key, source.last_sync.timestamp())
     files = GaugeMetricFamily("swashplate_files_in_error", "Files whose last edit is not in force for its errors.")
     files.add_metric([], len({problem.file for problem in report.problems if problem.severity == "error"}))
-    yield from (services, stale, synced, held, files)
+    yield from (services, stale, failing, synced, held, files)
 
 
 def _proxy_gauges(report: StatusReport) -> Iterator[Metric]:

@@ -1,15 +1,25 @@
-"""docs/reference/settings.md, written from the settings' model: `python -m swashplate.reference`."""
+"""Pages of docs/reference, written from the program itself: `python -m swashplate.reference`."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
+import click
+from prometheus_client.metrics_core import Metric
+
+from swashplate.cli import COMMANDS, main
+from swashplate.metrics import Metrics
 from swashplate.settings import PATHS, Settings, default_text, environment_variable, flag
+from swashplate.status import StatusReport
 
-PAGE = Path(__file__).parent.parent / "docs" / "reference" / "settings.md"
+DIRECTORY = Path(__file__).parent.parent / "docs" / "reference"
 
-_HEAD = f"""\
+_WRITTEN = "<!-- Written by `python -m swashplate.reference`. -->"
+_WIDTH = 100
+
+_SETTINGS = f"""\
 # Settings
 
-<!-- Written by `python -m swashplate.reference` from swashplate/settings.py. -->
+{_WRITTEN}
 
 A setting is taken from the first of these that gives it: a flag of the command, an environment variable, the YAML
 file that `--config` (or `{environment_variable("config")}`) names, the default. `swashplate COMMAND --help` lists
@@ -23,10 +33,34 @@ listen: 0.0.0.0:18000
 ```
 """
 
+_METRICS = f"""\
+# Metrics
 
-def page() -> str:
-    """The whole page."""
-    return "\n".join([_HEAD, *(_setting(name) for name in Settings.model_fields)])
+{_WRITTEN}
+
+What `/metrics` of the admin server gives, besides the process's own (`process_...`). No label names a node.
+
+| name | type | labels | meaning |
+| --- | --- | --- | --- |
+"""
+
+_COMMANDS = f"""\
+# Commands
+
+{_WRITTEN}
+
+Exit codes of all: 0 all is well, 1 what was looked at has problems, 2 wrong usage, or something cannot be read,
+reached or listened on.
+"""
+
+
+def pages() -> dict[str, str]:
+    """Every page by its file name."""
+    return {"settings.md": _settings(), "metrics.md": _metrics(), "commands.md": _commands()}
+
+
+def _settings() -> str:
+    return "\n".join([_SETTINGS, *(_setting(name) for name in Settings.model_fields)])
 
 
 def _setting(name: str) -> str:
@@ -43,10 +77,38 @@ def _setting(name: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main() -> None:
-    PAGE.parent.mkdir(parents=True, exist_ok=True)
-    PAGE.write_text(page(), encoding="utf-8")
+def _metrics() -> str:
+    metrics = Metrics()
+    metrics.follow(lambda: StatusReport(servers=(), sources=(), problems=(), warnings=(), proxies=()))
+    found = sorted(metrics.registry.collect(), key=lambda metric: metric.name)
+    ours = [metric for metric in found if metric.name.startswith("swashplate_")]
+    return _METRICS + "".join(_metric(metric, metrics.labels) for metric in ours)
+
+
+def _metric(metric: Metric, counted: Mapping[str, tuple[str, ...]]) -> str:
+    name = metric.name + {"counter": "_total", "info": "_info"}.get(metric.type, "")
+    # What is read from the status carries its label names itself.
+    labels = ", ".join(counted.get(metric.name) or getattr(metric, "_labelnames", None) or ())
+    return f"| `{name}` | {metric.type} | {labels} | {metric.documentation} |\n"
+
+
+def _commands() -> str:
+    return "\n".join([_COMMANDS, *map(_command, COMMANDS)])
+
+
+def _command(name: str) -> str:
+    above = click.Context(main, info_name="swashplate", **main.context_settings)
+    command = main.get_command(above, name)
+    assert command is not None
+    context = click.Context(command, above, name, terminal_width=_WIDTH, max_content_width=_WIDTH)
+    return f"## swashplate {name}\n\n```\n{command.get_help(context)}\n```\n"
+
+
+def write() -> None:
+    DIRECTORY.mkdir(parents=True, exist_ok=True)
+    for name, text in pages().items():
+        (DIRECTORY / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    write()

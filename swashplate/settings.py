@@ -29,6 +29,13 @@ def _address(value: object) -> object:
         raise refused(str(failure)) from failure
 
 
+def _ip_address(value: object) -> object:
+    address = _address(value)
+    if isinstance(address, Address) and not address.is_ip:
+        raise refused(f"`{address.host}` is a name, and Envoy listens at an IP address", "write an IP address")
+    return address
+
+
 def _duration(value: object) -> object:
     if isinstance(value, timedelta):
         return value
@@ -36,6 +43,7 @@ def _duration(value: object) -> object:
 
 
 AddressSetting = Annotated[Address, BeforeValidator(_address)]
+IpAddressSetting = Annotated[Address, BeforeValidator(_ip_address)]
 Duration = Annotated[timedelta, BeforeValidator(_duration)]
 
 
@@ -68,11 +76,11 @@ class Settings(BaseModel):
     cluster_domain: str = Field(
         "cluster.local", min_length=1, description="Last part of the names name.namespace.svc.<cluster domain>."
     )
-    egress: AddressSetting = Field(
+    egress: IpAddressSetting = Field(
         Address("127.0.0.1", 10000),
         description="Address where each Envoy listens for its applications' outgoing requests.",
     )
-    ingress: AddressSetting | None = Field(
+    ingress: IpAddressSetting | None = Field(
         None,
         description=(
             "Address where an Envoy takes the requests for its node's own service (the one that node.cluster names) "

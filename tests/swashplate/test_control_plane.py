@@ -109,6 +109,12 @@ class TestReadiness:
             await until(lambda: not here.plane.unready())
             assert here.clusters() >= {"checkout", "web"}, "ready means that the first answer is whole"
 
+    async def test_without_debounce_too_ready_means_whole(self, site: Site) -> None:
+        """Every change goes out at once then, the first source's before the second was read."""
+        site.settings |= {"debounce_quiet": "0", "debounce_limit": "0"}
+        async with site.running() as here:
+            assert here.weights() == NEW
+
     async def test_an_empty_directory_has_answered(self, tmp_path: Path) -> None:
         site = Site(tmp_path)
         site.settings["services"] = tmp_path / "routes"

@@ -29,6 +29,7 @@ def samples(report: StatusReport) -> dict[tuple[str, tuple[tuple[str, str], ...]
         ("swashplate_warnings", {}, 2),
         ("swashplate_source_services", SOURCE, 3),
         ("swashplate_source_stale", SOURCE, 1),
+        ("swashplate_source_failing", SOURCE, 1),
         ("swashplate_source_held_removals", SOURCE, 1),
         (
             "swashplate_source_last_sync_timestamp_seconds",
@@ -45,7 +46,7 @@ def samples(report: StatusReport) -> dict[tuple[str, tuple[tuple[str, str], ...]
 def test_gauges_follow_the_status(name: str, labels: dict[str, str], value: float) -> None:
     report = a_report(
         ready=False,
-        sources=(a_source(state="stale", held=("default/a",)),),
+        sources=(a_source(state="stale", error="permission denied", held=("default/a",)),),
         # Two problems of one file are one file in error; a warning is none.
         problems=(a_problem(), a_problem(), a_problem("warning", "routes/b.yaml")),
         warnings=(a_warning("one"), a_warning("two")),

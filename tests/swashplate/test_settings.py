@@ -7,7 +7,6 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from swashplate import reference
 from swashplate.address import Address
 from swashplate.options import with_settings
 from swashplate.settings import Settings, default_text, environment_variable, flag
@@ -123,6 +122,8 @@ def test_a_file_that_is_none(tmp_path: Path, content: bytes | None, said: str) -
         ([], {"SWASHPLATE_LISTEN": "nowhere"}, "SWASHPLATE_LISTEN: 'nowhere' is not host:port"),
         (["--debounce-quiet", "100"], {}, "--debounce-quiet: `100` is not a duration; write a number with its unit"),
         (["--debounce-quiet", "1s"], {}, "--debounce-limit: this must be at least debounce_quiet, which is 1s"),
+        (["--egress", "localhost:1"], {}, "--egress: `localhost` is a name, and Envoy listens at an IP address"),
+        (["--ingress", "localhost:1"], {}, "--ingress: `localhost` is a name"),
         (["--log-level", "loud"], {}, "--log-level: "),
         (["--no-such"], {}, "No such option '--no-such'"),
     ],
@@ -149,8 +150,3 @@ def test_every_setting_is_documented(name: str) -> None:
 def test_defaults_are_read_back_as_they_are_written() -> None:
     written = {name: text for name in EVERY if (text := default_text(name)) is not None}
     assert Settings.model_validate(written) == Settings()
-
-
-def test_reference_page_is_current() -> None:
-    """If it is not: `python -m swashplate.reference`."""
-    assert reference.PAGE.read_text(encoding="utf-8") == reference.page()
