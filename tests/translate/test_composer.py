@@ -241,7 +241,7 @@ def test_two_ports_of_one_number_are_one_with_a_warning() -> None:
     assert messages(composer.view(NODE), types.ENDPOINT)["dns"]["endpoints"]
 
 
-def test_what_no_message_can_hold_keeps_its_last_form_and_costs_nobody_else_anything() -> None:
+def test_what_cannot_be_translated_keeps_its_last_form_and_costs_nobody_else_anything() -> None:
     composer = composed(mesh(CHECKOUT, SPLIT, WEB))
     impossible = Retry(attempts=2**40, on=("5xx",))
     forward = replace(to(stable=10_000), retry=impossible)

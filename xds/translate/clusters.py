@@ -10,7 +10,7 @@ from envoy_api import EnvoyMessage, message, message_class, pack
 from mesh.policy import CircuitBreaker, ClusterPolicy, HealthCheck, LoadBalancing, Outlier
 from mesh.service import Protocol
 from xds.translate.naming import stat_name
-from xds.translate.transport import http_protocol_options, tls_socket
+from xds.translate.transport import MULTIPLEXED, http_protocol_options, tls_socket
 
 ADS_SOURCE: Final = {"ads": {}, "resource_api_version": "V3"}
 
@@ -157,7 +157,7 @@ def _health_check(check: HealthCheck, plan: ClusterPlan) -> dict[str, Any]:
         "healthy_threshold": {"value": check.healthy},
         "unhealthy_threshold": {"value": check.unhealthy},
     }
-    if check.grpc:
+    if check.grpc and plan.protocol in MULTIPLEXED:  # Envoy refuses a cluster that asks gRPC over anything else
         fields["grpc_health_check"] = {"authority": check.host or plan.host}
     elif check.path is not None:
         codec = "HTTP1" if plan.protocol is Protocol.HTTP1 else "HTTP2"

@@ -31,7 +31,7 @@ NO_PARTS = Parts()
 
 
 def translate(subject: Subject, settings: TranslationSettings, last: Parts) -> Parts:
-    """The service's parts. What no message can hold keeps its last form, and costs nobody else anything.
+    """The service's parts. What cannot be translated keeps its last form, and costs nobody else anything.
 
     Where there is no last form, the virtual hosts answer 503 rather than send requests where nobody wanted them.
     """
@@ -41,8 +41,8 @@ def translate(subject: Subject, settings: TranslationSettings, last: Parts) -> P
         found: list[Finding] = []
         try:
             made = build(found)
-        except (ValueError, TypeError) as error:  # what protobuf raises for a value that a field cannot hold
-            findings.append(Finding(subject.name, Code.TRANSLATION_FAILED, f"its last form stays: {error}"))
+        except Exception as error:  # a value that a message cannot hold, or a bug: either way one service's
+            findings.append(Finding(subject.name, Code.TRANSLATION_FAILED, f"its last form stays: {error!r}"))
             return last()
         findings.extend(found)
         return made

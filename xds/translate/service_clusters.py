@@ -16,6 +16,7 @@ from xds.translate.naming import subset_name
 from xds.translate.patches import PatchError, patched
 from xds.translate.ports import CalledPort, cluster_of, endpoints_of, find
 from xds.translate.subject import Subject
+from xds.translate.transport import MULTIPLEXED
 
 _WITHOUT_ZONES = (LoadBalancing.RING_HASH, LoadBalancing.MAGLEV)
 
@@ -92,3 +93,8 @@ def _policy_findings(subject: Subject) -> Iterator[Finding]:
     if policy.lb in _WITHOUT_ZONES and (locality.zone_aware or locality.failover):
         reason = f"{policy.lb} balances over all zones: Envoy has no zone-aware form of it"
         yield Finding(subject.name, Code.NOT_APPLICABLE, reason)
+    check = policy.health_check
+    for port in subject.ports:
+        if port.routed and check is not None and check.grpc and port.protocol not in MULTIPLEXED:
+            reason = f"port {port.number} is {port.protocol}: its endpoints are checked by connecting, not by gRPC"
+            yield Finding(subject.name, Code.NOT_APPLICABLE, reason)

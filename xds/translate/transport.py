@@ -9,7 +9,8 @@ from mesh.policy import ClusterPolicy, Tls
 from mesh.service import Protocol
 from xds.translate.endpoints import is_ip
 
-_MULTIPLEXED: Final = (Protocol.HTTP2, Protocol.GRPC)
+MULTIPLEXED: Final = (Protocol.HTTP2, Protocol.GRPC)
+"""What is spoken as HTTP/2."""
 
 
 def http_protocol_options(protocol: Protocol, policy: ClusterPolicy) -> dict[str, Any]:
@@ -24,7 +25,7 @@ def http_protocol_options(protocol: Protocol, policy: ClusterPolicy) -> dict[str
     names: dict[str, Any] = {}
     if policy.tls is not None and policy.tls.sni is None:
         names = {"auto_sni": True, "auto_san_validation": policy.tls.verify and not policy.tls.sans}
-    multiplexed = protocol in _MULTIPLEXED
+    multiplexed = protocol in MULTIPLEXED
     if not (common or names or multiplexed):
         return {}
     version = "http2_protocol_options" if multiplexed else "http_protocol_options"
@@ -43,7 +44,7 @@ def tls_socket(tls: Tls, protocol: Protocol, system_roots: str) -> dict[str, Any
     is for (HTTP only, see `http_protocol_options`).
     """
     context: dict[str, Any] = {}
-    if alpn := tls.alpn or (("h2",) if protocol in _MULTIPLEXED else ()):
+    if alpn := tls.alpn or (("h2",) if protocol in MULTIPLEXED else ()):
         context["alpn_protocols"] = alpn
     if tls.cert is not None and tls.key is not None:
         pair = {"certificate_chain": {"filename": tls.cert}, "private_key": {"filename": tls.key}}
