@@ -74,12 +74,15 @@ def service_hosts(subject: Subject, cluster_domain: str, findings: list[Finding]
             yield HostPart(name, claims, dict.fromkeys(LEVELS, body), frozenset())
         else:
             references: set[str] = set()
-            yield HostPart(name, claims, _bodies(subject, port, references, findings), frozenset(references))
+            bodies = _bodies(subject, port, references, findings)
+            yield HostPart(name, claims, bodies, frozenset(references))
 
 
 def _bodies(
     subject: Subject, port: CalledPort, references: set[str], findings: list[Finding]
 ) -> dict[Features, bytes]:
+    """The host's encodings; the clusters that they name are added to `references`."""
+
     def cluster(to: Destination) -> str:
         references.add(name := subject.cluster_of(port, to))
         return name
