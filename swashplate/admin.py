@@ -1,6 +1,8 @@
 """The admin HTTP server: health, metrics, status, what a node gets. For operators; it has no login."""
 
+import asyncio
 import errno
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from html import escape
 from typing import Any, Final, Protocol
@@ -29,7 +31,7 @@ class Subject(Protocol):
 
     def status(self) -> StatusReport: ...
 
-    def config(self, node_id: str, cluster: str | None, version: str | None) -> Mapping[str, Any]:
+    async def config(self, node_id: str, cluster: str | None, version: str | None) -> Mapping[str, Any]:
         """Raises ValueError for a version that is none, or that is not supported."""
         ...
 
@@ -105,10 +107,14 @@ class AdminServer:
         if not (node := request.query.get("node")):
             return _error(400, "say which node: /config?node=ID")
         try:
-            config = self._subject.config(node, request.query.get("cluster"), request.query.get("envoy_version"))
+            config = await self._subject.config(
+                node, request.query.get("cluster"), request.query.get("envoy_version")
+            )
         except ValueError as failure:
             return _error(400, str(failure))
-        return web.json_response(config)
+        # Megabytes, where there are many services.
+        text = await asyncio.to_thread(json.dumps, config)
+        return web.Response(text=text, content_type="application/json")
 
     async def _confirm(self, request: web.Request) -> web.Response:
         if not (source := request.query.get("source")):

@@ -30,6 +30,7 @@ from swashplate.status import ServerReport, StatusReport
 from swashplate.stream_events import StreamEvents
 from xds.host.server import XdsServer
 from xds.resources.node import Node
+from xds.resources.snapshot import Snapshot
 from xds.streams.rollout import Pace
 
 _ORIGIN_KEPT_S: Final = 600.0
@@ -136,8 +137,14 @@ class ControlPlane:
             proxies=tuple(proxy_report(name, client) for client in self._server.clients()),
         )
 
-    def config(self, node_id: str, cluster: str | None, version: str | None) -> Mapping[str, Any]:
-        """The Envoy configuration of a node: as it said it is if it is connected, else as the arguments say.
+    async def config(self, node_id: str, cluster: str | None, version: str | None) -> Mapping[str, Any]:
+        """What `snapshot_of` gives, as Envoy's JSON. Raises ValueError as it does."""
+        # In a thread, for it takes a second where there are a thousand services. It builds no message types that
+        # translation has not built on the event loop already, and a snapshot never changes.
+        return await asyncio.to_thread(rendered, self.snapshot_of(node_id, cluster, version))
+
+    def snapshot_of(self, node_id: str, cluster: str | None = None, version: str | None = None) -> Snapshot:
+        """What a node may see: as it said it is if it is connected, else as the arguments say.
 
         Raises ValueError for a version that is none, or that is not supported.
         """
@@ -147,7 +154,7 @@ class ControlPlane:
             node = replace(node, cluster=cluster)
         if version:
             node = replace(node, version=envoy_version(version))
-        return rendered(self._composition.view(node))
+        return self._composition.view(node)
 
     async def confirm(self, source: str, only: str | None) -> tuple[str, ...]:
         """Let held removals of a source come true; the services' names. LookupError for what is not held."""

@@ -70,6 +70,7 @@ class StreamEvents:
             type=name,
             version=event.nack.version,
             reason=event.nack.message,
+            culprits=event.culprits[:10],
             resources=event.nack.resources[:10],
         )
 

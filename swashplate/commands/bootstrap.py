@@ -26,7 +26,10 @@ class _AddressType(click.ParamType[Address]):
 @click.command(name="bootstrap", short_help="Print the bootstrap of an Envoy or a gRPC client.")
 @with_settings("listen")
 @click.option("--node", "node_id", required=True, help="The node's id, unique in the fleet.")
-@click.option("--cluster", help="Name of the node's own service.  [default: the node's id]")
+@click.option(
+    "--cluster",
+    help="Name of the node's own service: web, or web.shop for one of another namespace.  [default: the node's id]",
+)
 @click.option("--region", default="", help="Where the node runs.")
 @click.option("--zone", default="", help="Where the node runs, in the region.")
 @click.option("--sub-zone", default="", help="Where the node runs, in the zone.")
@@ -34,7 +37,10 @@ class _AddressType(click.ParamType[Address]):
     "--metadata",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Node metadata; VALUE is JSON, or else text. May be repeated.",
+    help=(
+        "Node metadata; VALUE is JSON, or else text. May be repeated. The server heeds `namespace` (whose short "
+        "names the node uses) and `service` (its own service, if that is not its cluster)."
+    ),
 )
 @click.option(
     "--server",

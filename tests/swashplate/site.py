@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import envoy_api
 from swashplate.address import Address
 from swashplate.control_plane import ControlPlane
 from swashplate.metrics import Metrics
+from swashplate.rendering import rendered
 from swashplate.settings import Settings
 
 DEADLINE_S = 10.0
@@ -105,9 +106,13 @@ class Running:
     metrics: Metrics
     listen: Address
 
+    def config(self, node: str = "n", cluster: str | None = None, version: str | None = None) -> Mapping[str, Any]:
+        """What the node would get now."""
+        return rendered(self.plane.snapshot_of(node, cluster, version))
+
     def weights(self, node: str = "n") -> dict[str, int]:
         """Of checkout's split, by cluster, as a node would get it now."""
-        for table in self.plane.config(node, None, None)["routes"]:
+        for table in self.config(node)["routes"]:
             for host in table["virtual_hosts"]:
                 if "checkout" in host["domains"]:
                     split = host["routes"][0]["route"]
@@ -115,7 +120,7 @@ class Running:
         raise AssertionError("there is no virtual host for checkout")
 
     def clusters(self) -> set[str]:
-        return {cluster["name"] for cluster in self.plane.config("n", None, None)["clusters"]}
+        return {cluster["name"] for cluster in self.config()["clusters"]}
 
     def metric(self, line: str) -> bool:
         return line in self.metrics.text().decode().splitlines()

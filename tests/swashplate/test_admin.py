@@ -34,7 +34,7 @@ class Pretender:
     def status(self) -> StatusReport:
         return self.report
 
-    def config(self, node_id: str, cluster: str | None, version: str | None) -> Mapping[str, Any]:
+    async def config(self, node_id: str, cluster: str | None, version: str | None) -> Mapping[str, Any]:
         if version == "1.0":
             raise ValueError("Envoy 1.0 is not supported")
         return {"node": [node_id, cluster, version]}

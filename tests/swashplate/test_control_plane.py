@@ -62,11 +62,11 @@ async def test_edits_of_services_are_in_force(site: Site) -> None:
 
 async def test_a_broken_edit_changes_nothing_and_shows_everywhere(site: Site) -> None:
     async with site.running() as here:
-        before = here.plane.config("n", None, None)
+        before = here.config()
         with capture_logs() as lines:
             site.write("routes/checkout.yaml", BROKEN)
             await until(lambda: here.plane.status().problems)
-            assert here.plane.config("n", None, None) == before
+            assert here.config() == before
             report = here.plane.status()
             assert not report.in_force
             assert [problem.code for problem in report.problems] == ["R001"]
@@ -179,12 +179,12 @@ class TestStreams:
         async with site.running() as here, here.client("a", cluster="web") as client:
             await client.send(types.LISTENER)
             await client.receive()
-            connected = here.plane.config("a", None, None)
+            connected = here.config("a")
             assert len(connected["listeners"]) == 2, "egress, and ingress for its own service"
-            assert len(here.plane.config("a stranger", None, None)["listeners"]) == 1
-            assert here.plane.config("a stranger", "web", None) == connected
+            assert len(here.config("a stranger")["listeners"]) == 1
+            assert here.config("a stranger", "web") == connected
             with pytest.raises(ValueError, match="not supported"):
-                here.plane.config("a", None, "1.20")
+                here.config("a", version="1.20")
 
     async def test_shutdown_sends_proxies_elsewhere(self, site: Site) -> None:
         async with site.running() as here, here.client() as client:

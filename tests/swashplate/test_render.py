@@ -1,5 +1,6 @@
 """`swashplate render`: from files exactly what a running server would send, and from a running server itself."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -39,18 +40,14 @@ def test_yaml_and_json_say_the_same(site: Site) -> None:
 
 
 def test_it_is_what_a_running_server_has(site: Site) -> None:
-    import asyncio
-
     async def asked() -> dict[str, Any]:
         async with site.running() as here:
-            return dict(here.plane.config("n", None, None))
+            return dict(here.config())
 
     assert asyncio.run(asked()) == rendered(site)
 
 
 def test_of_a_running_server(site: Site) -> None:
-    import asyncio
-
     async def asked() -> Result:
         async with site.running() as here:
             admin = AdminServer(here.plane, here.metrics)

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -61,9 +62,13 @@ def command(site: Site, *arguments: str) -> list[str]:
 @contextmanager
 def serving(site: Site, *arguments: str) -> Iterator[Process]:
     with subprocess.Popen(command(site, *arguments), stderr=subprocess.PIPE, text=True) as process:
+        # A line that never comes is waited for until then.
+        watchdog = threading.Timer(DEADLINE_S, process.kill)
+        watchdog.start()
         try:
             yield Process(process)
         finally:
+            watchdog.cancel()
             process.kill()
 
 

@@ -23,7 +23,7 @@ NODE = Node("web-1", "web", user_agent="envoy 1.40.0")
         (Acked(NODE, types.ROUTE, "v", 0.1, 0.2), "debug", 'swashplate_acks_total{type="RDS"} 1.0'),
         (Acked(NODE, types.ROUTE, "v", 0.1, 0.2), "debug", 'swashplate_change_to_ack_seconds_sum{type="RDS"} 0.2'),
         (
-            Nacked(NODE, types.ROUTE, Nack("duplicate domain", "v", ("egress",), 1.0)),
+            Nacked(NODE, types.ROUTE, Nack("duplicate domain", "v", ("egress",), 1.0), ("egress/web",)),
             "warning",
             'swashplate_nacks_total{type="RDS"} 1.0',
         ),
@@ -41,3 +41,4 @@ def test_event(event: Event, level: str, metric: str) -> None:
     if isinstance(event, Nacked):
         assert lines[0]["reason"] == "duplicate domain"
         assert lines[0]["node"] == "web-1"
+        assert lines[0]["culprits"] == ("egress/web",)
