@@ -57,6 +57,7 @@ class XdsServer:
         self._why_not_ready = why_not_ready
         self._carriers: set[_Carrier] = set()
         self._ending: str | None = None
+        self._stopping = asyncio.Event()
         self._grpc: aio.Server | None = None
 
     async def start(self) -> int:
@@ -67,7 +68,7 @@ class XdsServer:
             handlers = by_service.setdefault(method.service, {})
             handlers[method.name] = grpc.stream_stream_rpc_method_handler(self._handler(method))
         service, name = LOAD_REPORTING
-        by_service[service] = {name: grpc.stream_stream_rpc_method_handler(_listen_only)}
+        by_service[service] = {name: grpc.stream_stream_rpc_method_handler(self._take_reports)}
         server.add_generic_rpc_handlers(
             tuple(grpc.method_handlers_generic_handler(service, methods) for service, methods in by_service.items())
         )
@@ -84,6 +85,7 @@ class XdsServer:
     async def stop(self, grace_s: float = 1.0) -> None:
         """Ends every stream with UNAVAILABLE, so that clients reconnect elsewhere at once, then the server."""
         self._ending = "this server is shutting down"
+        self._stopping.set()
         for carrier in self._carriers:
             carrier.wake.set()
         if self._grpc is not None:
@@ -123,6 +125,17 @@ class XdsServer:
                 stream.closed(time.time(), why)
 
         return serve
+
+    async def _take_reports(self, _: Any, context: Context) -> None:
+        """Load reports are read and dropped, until the client closes or this server stops."""
+        loop = asyncio.get_running_loop()
+        reading, stopping = loop.create_task(_drained(context)), loop.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait((reading, stopping), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+        if not reading.done():
+            await context.abort(grpc.StatusCode.UNAVAILABLE, self._ending or "")
 
 
 class _Carrier:
@@ -172,11 +185,14 @@ class _Carrier:
                 self.wake.set()
         except StreamError as error:
             self._error = error
-        except (aio.AioRpcError, aio.UsageError, asyncio.InvalidStateError):
-            pass  # the call ended while we were reading
+        except _CALL_ENDED:
+            pass
         finally:
             self.wake.set()
 
+
+_CALL_ENDED: Final = (aio.BaseError, asyncio.InvalidStateError)
+"""What a read raises when the call ends meanwhile, by either side."""
 
 _STATUS: Final = {
     Code.INVALID_ARGUMENT: grpc.StatusCode.INVALID_ARGUMENT,
@@ -185,6 +201,9 @@ _STATUS: Final = {
 }
 
 
-async def _listen_only(_: Any, context: Context) -> None:
-    while await context.read() is not aio.EOF:
+async def _drained(context: Context) -> None:
+    try:
+        while await context.read() is not aio.EOF:
+            pass
+    except _CALL_ENDED:
         pass
