@@ -1,36 +1,46 @@
-"""What a request must look like for a rule to take it."""
+"""What a request must look like for a rule to take it.
+
+The alternatives are dataclasses, not tuples: as tuples, `Exact("a")` and `Prefix("a")` would be equal.
+"""
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 
-class Exact(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Exact:
     value: str
 
 
-class Prefix(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Prefix:
     value: str
 
 
-class Suffix(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Suffix:
     value: str
 
 
-class Regex(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Regex:
     """RE2, must match the whole text."""
 
     value: str
 
 
-class Present(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Present:
     pass
 
 
-class Absent(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Absent:
     pass
 
 
-class Range(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Range:
     """A decimal integer, start <= value < end (Envoy's Int64Range). Headers only."""
 
     start: int
@@ -40,17 +50,20 @@ class Range(NamedTuple):
 ValueMatch = Exact | Prefix | Suffix | Regex | Present | Absent | Range
 
 
-class PathExact(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PathExact:
     value: str
 
 
-class PathPrefix(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PathPrefix:
     """Whole path segments: `/api` takes `/api` and `/api/x`, not `/apix`. `/` takes everything."""
 
     value: str
 
 
-class PathRegex(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PathRegex:
     """RE2, must match the whole path without its query."""
 
     value: str

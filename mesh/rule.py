@@ -45,11 +45,13 @@ class HeaderEdits:
 NO_HEADER_EDITS = HeaderEdits()
 
 
-class StickyHeader(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class StickyHeader:
     name: str
 
 
-class StickyCookie(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class StickyCookie:
     """`ttl` makes Envoy set the cookie where it is missing (timedelta(0): a session cookie); None only reads it."""
 
     name: str
@@ -57,11 +59,13 @@ class StickyCookie(NamedTuple):
     path: str = ""
 
 
-class StickyQuery(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class StickyQuery:
     name: str
 
 
-class StickyAddress(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class StickyAddress:
     """The caller's address."""
 
 

@@ -43,7 +43,7 @@ def discovered_problems(
             finding.message,
             written_at(document, finding.loc, finding.forms),
             fix=finding.fix,
-            key=bool(finding.forms),
+            key=len(written_at(document, finding.loc, finding.forms)) > len(finding.loc),
             severity=Severity.WARNING,
         )
         for finding in found

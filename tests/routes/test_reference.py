@@ -21,10 +21,8 @@ def test_page_is_current() -> None:
 def test_every_key_is_explained() -> None:
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
     mappings = [schema, *schema["$defs"].values()]
-    unexplained = [
-        key for found in mappings for key, value in found.get("properties", {}).items() if "description" not in value
-    ]
-    assert unexplained == []
+    keys = [(key, value) for found in mappings for key, value in found.get("properties", {}).items()]
+    assert [key for key, value in keys if not value.get("description")] == []
     assert all(found.get("additionalProperties") is False for found in mappings if "properties" in found)
 
 
