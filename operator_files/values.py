@@ -9,7 +9,7 @@ from datetime import timedelta
 from fractions import Fraction
 from typing import Annotated, Final
 
-from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from operator_files import codes
@@ -46,6 +46,8 @@ def parse_duration(text: object, *, instead_of_zero: str = "leave the key out fo
     micros = sum(Fraction(number) * _UNITS[unit] for number, unit in _ONE_PART.findall(text))
     if micros == 0:
         raise refused(f"`{text}` is refused, because Envoy takes zero for no limit", instead_of_zero)
+    if micros % 1000:
+        raise refused(f"`{text}` is finer than a millisecond, and Envoy counts those", "write `1ms` or more")
     if micros > _LONGEST // timedelta(microseconds=1):
         raise refused(f"`{text}` is longer than a year", "write a shorter duration")
     return timedelta(microseconds=int(micros))
@@ -165,6 +167,9 @@ Percent = Annotated[
 
 Text = Annotated[str, BeforeValidator(text_value)]
 """Text; an unquoted number is refused with a hint."""
+
+NonEmpty = Annotated[str, BeforeValidator(text_value), Field(min_length=1)]
+"""Text of one character or more."""
 
 PortNumber = Annotated[
     int,

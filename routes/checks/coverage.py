@@ -4,6 +4,8 @@ Sound, not complete: where `covers` says yes, no request can prove it wrong; a n
 different regexes are never compared).
 """
 
+from collections.abc import Iterator
+
 import re2
 
 from mesh.match import (
@@ -35,6 +37,62 @@ def covers(wide: Match, narrow: Match) -> bool:
         and _all_covered(wide.query, narrow.query)
         and _all_covered(wide.cookies, narrow.cookies)
     )
+
+
+class Above:
+    """The matches of the rules above one, each with its rule's name.
+
+    Filed by what a covered match must have too (a path, an exact value), so that a file of a thousand rules is not
+    compared pair by pair.
+    """
+
+    def __init__(self) -> None:
+        self._filed: dict[Key, list[tuple[int, str, Match]]] = {}
+        self._count = 0
+
+    def add(self, rule: str, match: Match) -> None:
+        self._filed.setdefault(_key(match), []).append((self._count, rule, match))
+        self._count += 1
+
+    def taker(self, narrow: Match) -> str | None:
+        """The first rule of which one match covers this one."""
+        takers = (
+            (place, rule)
+            for key in _keys_of_covering(narrow)
+            for place, rule, wide in self._filed.get(key, ())
+            if covers(wide, narrow)
+        )
+        return min(takers, default=(0, None))[1]
+
+
+Key = tuple[str, ...]
+
+
+def _key(wide: Match) -> Key:
+    """What this match is filed under: among `_keys_of_covering` of all that it can cover."""
+    match wide.path:
+        case PathExact(value):
+            return ("path", value)
+        case PathPrefix(value) if value != "/":
+            return ("prefix", value)
+    for kind, conditions in (("header", wide.headers), ("query", wide.query), ("cookie", wide.cookies)):
+        for condition in conditions:
+            if isinstance(condition.value, Exact):
+                return (kind, condition.name, condition.value.value)
+    return ()
+
+
+def _keys_of_covering(narrow: Match) -> Iterator[Key]:
+    yield ()
+    if isinstance(narrow.path, PathExact):
+        yield ("path", narrow.path.value)
+    if isinstance(narrow.path, PathExact | PathPrefix):
+        segments = narrow.path.value.split("/")
+        yield from (("prefix", "/".join(segments[:end])) for end in range(2, len(segments) + 1))
+    for kind, conditions in (("header", narrow.headers), ("query", narrow.query), ("cookie", narrow.cookies)):
+        for condition in conditions:
+            if isinstance(condition.value, Exact):
+                yield (kind, condition.name, condition.value.value)
 
 
 def _path_covers(wide: PathMatch | None, narrow: PathMatch | None) -> bool:

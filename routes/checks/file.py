@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 
-from mesh.match import Match
 from operator_files.problem import Problem, has_errors
 from routes import codes
 from routes.checks.cluster import cluster_problems
 from routes.checks.context import Checked
-from routes.checks.coverage import covers
+from routes.checks.coverage import Above
 from routes.checks.patches import patch_problems
 from routes.checks.rule import cors_problems, per_try_problems, rule_problems, tcp_rule_problems
 from routes.convert import match, rule_name
@@ -71,10 +70,10 @@ def _order(checked: Checked, sound: list[Ranked]) -> Iterator[Problem]:
 
 def _unreachable(checked: Checked, ranked: list[Ranked]) -> Iterator[Problem]:
     """A rule of which each entry is covered by one entry of a rule above it."""
-    above: list[tuple[str, Match]] = []
+    above = Above()
     for index, rule in ranked:
         matches = [match(entry) for entry in rule.match or ()]
-        takers = [next((name for name, wide in above if covers(wide, narrow)), None) for narrow in matches]
+        takers = [above.taker(narrow) for narrow in matches]
         if all(takers):
             names = " and ".join(f"`{name}`" for name in dict.fromkeys(takers))
             yield checked.error(
@@ -88,7 +87,8 @@ def _unreachable(checked: Checked, ranked: list[Ranked]) -> Iterator[Problem]:
                         codes.UNREACHABLE, f"no request is left for this entry: `{taker}` above takes them all",
                         ("rules", index, "match", number), "move the rule up, or delete the entry",
                     )  # fmt: skip
-        above += [(rule_name(index, rule), narrow) for narrow in matches]
+        for narrow in matches:
+            above.add(rule_name(index, rule), narrow)
 
 
 def _hosts(checked: Checked) -> Iterator[Problem]:

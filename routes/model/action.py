@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from operator_files.validate import FileModel
-from operator_files.values import Duration, Percent, PortNumber, Text, refused, show_percent
+from operator_files.values import Duration, NonEmpty, Percent, PortNumber, Text, refused, show_percent
 from routes import codes
 from routes.model.match import ONE_KEY, Pattern, TextOr, text_or_mapping
 from routes.model.values import (
@@ -134,7 +134,7 @@ class StickySpec(FileModel, json_schema_extra=ONE_KEY):
 
     header: HeaderName | None = Field(None, description="This header's value.")
     cookie: TextOr[CookieSpec] | None = Field(None, description="This cookie's value: its name, or its keys.")
-    query: Text | None = Field(None, min_length=1, description="This query parameter's value.")
+    query: NonEmpty | None = Field(None, description="This query parameter's value.")
     address: Literal[True] | None = Field(None, description="`true`: the caller's address.")
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Discriminator, Field, Tag
 
 from operator_files.validate import FileModel
-from operator_files.values import Text
+from operator_files.values import NonEmpty, Text
 from routes.model.values import ByHeader, Method, PathText, PrefixText, Regex, Token
 
 ONE_KEY: dict[str, Any] = {"minProperties": 1, "maxProperties": 1}
@@ -50,7 +50,7 @@ class MatchSpec(FileModel, json_schema_extra={"minProperties": 1}):
     headers: ByHeader[Pattern] | None = Field(
         None, min_length=1, description="Headers by name (without case), each with what its value must be."
     )
-    query: dict[Text, Pattern] | None = Field(
+    query: dict[NonEmpty, Pattern] | None = Field(
         None, min_length=1, description="Query parameters by name, each with what its value must be."
     )
     cookies: dict[Token, Pattern] | None = Field(

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, Tag
 
 from operator_files.validate import FileModel
-from operator_files.values import Duration, Percent, Text
+from operator_files.values import Duration, NonEmpty, Percent
 from routes.model.values import NewHost, NewPath, TimeoutValue
 
 Count = Annotated[int, Field(ge=0, le=2**32 - 1)]
@@ -51,14 +51,14 @@ class TlsSpec(FileModel):
     """Callers speak TLS to the service. Paths are on the machine (or in the container) of the Envoy."""
 
     sni: NewHost | None = Field(None, description="The server name to ask for. Default: the request's host.")
-    ca: Text | None = Field(None, min_length=1, description="A PEM file of trusted roots. Default: the system's.")
-    cert: Text | None = Field(None, min_length=1, description="The client certificate, a PEM file; with `key`.")
-    key: Text | None = Field(None, min_length=1, description="Its private key, a PEM file.")
-    alpn: list[Text] | None = Field(
+    ca: NonEmpty | None = Field(None, description="A PEM file of trusted roots. Default: the system's.")
+    cert: NonEmpty | None = Field(None, description="The client certificate, a PEM file; with `key`.")
+    key: NonEmpty | None = Field(None, description="Its private key, a PEM file.")
+    alpn: list[NonEmpty] | None = Field(
         None, min_length=1, description="Protocols to offer. Default: as `protocol` needs."
     )
     verify: bool = Field(True, description="`false` takes any certificate: for tests only.")
-    sans: list[Text] | None = Field(
+    sans: list[NonEmpty] | None = Field(
         None,
         min_length=1,
         description="Names of which the server's certificate must have one. Default: the server name.",

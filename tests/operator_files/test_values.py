@@ -31,7 +31,6 @@ def test_durations_are_read_as_they_are_shown(millis: int) -> None:
         ("3s", timedelta(seconds=3)),
         ("1.5s", timedelta(milliseconds=1500)),
         ("1h30m", timedelta(minutes=90)),
-        ("0.5ms", timedelta(microseconds=500)),
     ],
 )
 def test_durations(text: str, value: timedelta) -> None:
@@ -47,6 +46,8 @@ def test_durations(text: str, value: timedelta) -> None:
         ("3", "`3` is not a duration", "write a number with its unit, such as `3s` or `800ms`"),
         ("3 s", "`3 s` is not a duration", "write a number with its unit, such as `3s` or `800ms`"),
         ("-3s", "`-3s` is not a duration", "write a number with its unit, such as `3s` or `800ms`"),
+        ("0.5ms", "`0.5ms` is finer than a millisecond, and Envoy counts those", "write `1ms` or more"),
+        ("1.0005s", "`1.0005s` is not a duration", "write a number with its unit, such as `3s` or `800ms`"),
         ("9000h", "`9000h` is longer than a year", "write a shorter duration"),
         (True, "`true` is not a duration", "write a number with its unit, such as `3s` or `800ms`"),
     ],

@@ -20,7 +20,7 @@ from mesh.match import (
     Suffix,
     ValueMatch,
 )
-from routes.checks.coverage import covers
+from routes.checks.coverage import Above, covers
 
 Request = tuple[str, str, dict[str, str]]
 """Path, method, headers."""
@@ -92,6 +92,16 @@ def takes(match: Match, request: Request) -> bool:
 def test_covering_is_sound(wide: Match, narrow: Match, asked: list[Request]) -> None:
     if covers(wide, narrow):
         assert [request for request in asked if takes(narrow, request) and not takes(wide, request)] == []
+
+
+@settings(max_examples=200)
+@given(st.lists(matches, max_size=6), matches)
+def test_first_rule_above_that_takes_everything_is_named(wide: list[Match], narrow: Match) -> None:
+    """The index finds what comparing with each in turn finds."""
+    above = Above()
+    for place, match in enumerate(wide):
+        above.add(str(place), match)
+    assert above.taker(narrow) == next((str(n) for n, match in enumerate(wide) if covers(match, narrow)), None)
 
 
 @given(matches)
