@@ -1,0 +1,49 @@
+"""A change makes a new mesh that says exactly what changed, and equal values keep their identity."""
+
+from collections.abc import Mapping
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mesh.match import Absent, Exact, PathExact, PathPrefix, PathRegex, Prefix, Present, Regex, Suffix
+from mesh.mesh import Mesh
+from mesh.rule import StickyAddress, StickyCookie, StickyHeader, StickyQuery
+from mesh.service import Port, Service, ServiceName
+
+names = st.sampled_from([ServiceName("ns", text) for text in "abcd"])
+changes = st.dictionaries(names, st.none() | st.integers(1, 3))
+
+
+def services(said: Mapping[ServiceName, int | None]) -> dict[ServiceName, Service | None]:
+    return {name: None if number is None else Service(name, (Port("http", number),)) for name, number in said.items()}
+
+
+@given(changes, changes)
+def test_changes_are_told_exactly(
+    first: dict[ServiceName, int | None], second: dict[ServiceName, int | None]
+) -> None:
+    old = Mesh().with_changes(services=services(first))
+    new = old.with_changes(services=services(second))
+    expected = {name for name, number in second.items() if first.get(name) != number}
+    assert new.changed_since(old) == expected
+    for name, service in new.services.items():
+        assert (service is old.services.get(name)) is (name not in expected)
+    if not expected:
+        assert new.services is old.services
+
+
+KINDS = [
+    [Exact("a"), Prefix("a"), Suffix("a"), Regex("a")],
+    [Present(), Absent()],
+    [PathExact("/a"), PathPrefix("/a"), PathRegex("/a")],
+    [StickyHeader("a"), StickyQuery("a"), StickyCookie("a"), StickyAddress()],
+]
+
+
+@pytest.mark.parametrize("kinds", KINDS)
+def test_alternatives_with_the_same_text_differ(kinds: list[object]) -> None:
+    """Else an edit from one kind to the other would be no change."""
+    assert [pair for pair in combinations(kinds, 2) if pair[0] == pair[1]] == []
+    assert len(set(kinds)) == len(kinds)
