@@ -6,7 +6,6 @@ in JSON. Whatever a file says becomes data or a Problem, never an exception.
 """
 
 import gc
-import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ import yaml
 from yaml._yaml import CParser
 
 from operator_files import codes
+from operator_files.plain_data import core_scalar, fast_json
 from operator_files.problem import Code, Problem, Severity
 
 Loc = Sequence[str | int]
@@ -27,13 +27,6 @@ _MAX_ALIASED: Final = 20_000
 """Values that aliases may add to a file in all: a thousand repeated policies, but no billion laughs."""
 
 _NOT_ALLOWED = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
-_NULL: Final = frozenset({"", "~", "null", "Null", "NULL"})
-_BOOL: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_SPECIAL_FLOAT = re.compile(r"([-+]?)\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
-_MAY_BE_NUMBER: Final = frozenset("0123456789+-.")
-_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
 _TAG: Final = "tag:yaml.org,2002:"
 _PLAIN: Final = "plain"
@@ -154,7 +147,7 @@ def parse(content: str | bytes, file: str, *, max_bytes: int = DEFAULT_MAX_BYTES
             mark,
             fix='delete it, or write it as an escape in double quotes ("\\u....")',
         )
-    document.data = _fast_json(text)
+    document.data = fast_json(text)
     if document.data is None:
         found = _parse_yaml(document)
         if found is not None:
@@ -317,54 +310,6 @@ class _Constructor:
     def _refused(self, code: Code, message: str, node: yaml.Node, fix: str = "") -> _RefusedError:
         mark = self._document._mark_of(node)
         return _RefusedError(self._document.problem_at(code, message, mark, fix=fix))
-
-
-def core_scalar(text: str) -> str | int | float | bool | None:
-    """A plain scalar by YAML 1.2's core schema (section 10.3.2).
-
-    ValueError for an integer of more digits than Python reads (4,300).
-    """
-    if text in _NULL:
-        return None
-    if text in _BOOL:
-        return _BOOL[text]
-    if text[0] not in _MAY_BE_NUMBER:
-        return text
-    if _INT.fullmatch(text):
-        return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
-    if _FLOAT.fullmatch(text):
-        return float(text)
-    if special := _SPECIAL_FLOAT.fullmatch(text):
-        return float(text.replace(".", "")) if special[2] else float("nan")
-    return text
-
-
-def _fast_json(text: str) -> object:
-    """The data of a text that is strict JSON, several times faster than YAML; None sends it the usual way.
-
-    Numbers that JSON and YAML's core schema read differently do not exist. Names that come twice, and escaped
-    surrogates that make no character, go the usual way too, to be reported with their place.
-    """
-    if text.lstrip(" \t\r\n")[:1] not in ("{", "["):
-        return None
-    try:
-        data: object = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
-        if _SURROGATE_ESCAPE.search(text):
-            json.dumps(data, ensure_ascii=False).encode()
-    except (ValueError, RecursionError):
-        return None
-    return data
-
-
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    data = dict(pairs)
-    if len(data) != len(pairs):
-        raise ValueError("a name comes twice")
-    return data
-
-
-def _no_constant(name: str) -> object:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Node | None, yaml.Node] | None:
