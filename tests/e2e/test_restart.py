@@ -71,6 +71,31 @@ async def test_a_crash_costs_no_request_and_nothing_is_sent_again(
             assert again < 1_500, f"{again} bytes came again, {first} at first"
 
 
+async def test_a_move_to_another_replica_sends_nothing_again(site: Site, newest_envoy: Path) -> None:
+    replica = site.replica()
+    async with AsyncExitStack() as running:
+        upstream = await running.enter_async_context(Upstream("all"))
+        for name in ("alpha", *(f"other-{i}" for i in range(OTHER_SERVICES))):
+            site.service(name, upstream.endpoint(app=name))
+            routed(site, name, edit=1)
+        sites = {one.xds.port: await running.enter_async_context(one.running()) for one in (site, replica)}
+        envoy = await running.enter_async_context(site.envoy(newest_envoy, "delta", also=[replica]))
+        await envoy.live()
+        async with site.load("alpha") as load:
+            await load.more(20)
+            first, before = await bytes_received(envoy), await envoy.config()
+            streams = await streams_opened(envoy)
+            serving, other = sorted(sites.values(), key=lambda one: "proxy connected" not in one.control.text())
+            await serving.kill()
+            await reconnected(envoy, streams)
+            await other.in_sync()
+            await load.more(20)
+        assert load.failures() == []
+        assert "proxy connected" in other.control.text()
+        assert await envoy.config() == before
+        assert await bytes_received(envoy) - first < 1_500
+
+
 @pytest.fixture
 def lasting_site(tmp_path: Path) -> Site:
     return Site(tmp_path, state=True)

@@ -40,15 +40,18 @@ class Site:
     Everything listens on free ports of its own.
     """
 
-    def __init__(self, directory: Path, *, state: bool = False, flags: Sequence[str] = ()) -> None:
+    def __init__(
+        self, directory: Path, *, state: bool = False, flags: Sequence[str] = (), replica_of: "Site | None" = None
+    ) -> None:
         self.directory = directory
-        self.services = directory / "services"
-        self.routes = directory / "routes"
-        self.services.mkdir()
-        self.routes.mkdir()
+        files = replica_of.directory if replica_of else directory
+        self.services = files / "services"
+        self.routes = files / "routes"
+        for path in (directory, self.services, self.routes):
+            path.mkdir(exist_ok=True)
         self.xds = Address(HOST, free_port())
         self.admin = Address(HOST, free_port())
-        self.egress = Address(HOST, free_port())
+        self.egress: Address = replica_of.egress if replica_of else Address(HOST, free_port())
         state_flags = ("--state", str(directory / "state")) if state else ()
         self.control = Process(
             [
@@ -59,6 +62,10 @@ class Site:
             ],
             directory / "control-plane.log",
         )
+
+    def replica(self) -> "Site":
+        """Another control plane on the same files."""
+        return Site(self.directory / "replica", replica_of=self)
 
     def service(self, name: str, *endpoints: dict[str, Any], **more: Any) -> None:
         """Writes the file of one service. Endpoints are as in a service file."""
@@ -119,12 +126,17 @@ class Site:
         assert found is not None
         return found
 
-    def envoy(self, binary: Path, variant: str, *, name: str = "envoy", cluster: str = "caller") -> Envoy:
-        """An Envoy of this site with the product's own bootstrap; `cluster` names its own service."""
+    def envoy(
+        self, binary: Path, variant: str, *, name: str = "envoy", cluster: str = "caller", also: "Sequence[Site]" = ()
+    ) -> Envoy:
+        """An Envoy of this site with the product's own bootstrap.
+
+        `cluster` names its own service; `also` are further control planes that it may connect to.
+        """
         client = Client(
             node_id=f"{name}-1",
             cluster=cluster,
-            servers=(self.xds,),
+            servers=(self.xds, *(site.xds for site in also)),
             locality=Locality("eu", "eu-1"),
             admin=Address(HOST, free_port()),
             incremental=variant == "delta",
