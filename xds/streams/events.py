@@ -40,9 +40,12 @@ class Acked:
 
 @dataclass(frozen=True, slots=True)
 class Nacked:
+    """`culprits` are the resources now known to be the reason; empty while they are being looked for."""
+
     node: Node
     type_url: str
     nack: Nack
+    culprits: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
