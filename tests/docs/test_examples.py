@@ -1,0 +1,102 @@
+"""Every example of the documentation is taken by the program as it stands there, and does what is said."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from discovery.files.parse import parse as parse_services
+from swashplate.cli import main
+from swashplate.settings import Settings
+from tests.docs.pages import Block, Page, pages, words, written_by_hand
+
+EXAMPLES = [block for page in pages() for block in page.blocks if block.language == "yaml"]
+BROKEN = "error"
+"""The mark of an example that has to be wrong."""
+
+
+def kind(block: Block) -> str:
+    """Which kind of file the example is: no YAML is shown that nothing checks."""
+    data: Any = yaml.load(block.text, Loader=yaml.CSafeLoader)
+    if isinstance(data, list) or isinstance(data.get("services"), list):
+        return "services"
+    if "service" in data:
+        return "routes"
+    assert data.keys() <= Settings.model_fields.keys(), f"{block}: what is this file?"
+    return "settings"
+
+
+GOOD = [block for block in EXAMPLES if BROKEN not in block.info]
+ROUTES = [block for block in GOOD if kind(block) == "routes"]
+SERVICES = [block for block in GOOD if kind(block) == "services"]
+SETTINGS = [block for block in GOOD if kind(block) == "settings"]
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(main, arguments)
+    return done.exit_code, done.output
+
+
+@pytest.mark.parametrize("block", ROUTES, ids=str)
+def test_route_files_have_no_problems(block: Block, tmp_path: Path) -> None:
+    file = tmp_path / "example.yaml"
+    file.write_text(block.text)
+    code, said = run("check", "--no-envoy", str(file))
+    assert (code, said) == (0, "1 files, 0 errors, 0 warnings; no Envoy was asked\n")
+
+
+def test_a_real_envoy_takes_all_route_files(tmp_path: Path) -> None:
+    for number, block in enumerate(ROUTES):
+        # Several examples are about one service; to Envoy each is one of its own.
+        text = re.sub(r"^(service: \S+)", rf"\1-{number}", block.text, count=1, flags=re.MULTILINE)
+        (tmp_path / f"{number:02}.yaml").write_text(text)
+    code, said = run("check", str(tmp_path))
+    assert code == 0, said
+    assert re.search(r"; Envoy \S+ was asked$", said)
+
+
+@pytest.mark.parametrize("block", SERVICES, ids=str)
+def test_service_files_have_no_problems(block: Block) -> None:
+    reading = parse_services(block.text.encode(), str(block), default_namespace="default")
+    assert reading.problems == ()
+    assert reading.value
+
+
+@pytest.mark.parametrize("block", SETTINGS, ids=str)
+def test_settings_files_are_taken(block: Block, tmp_path: Path) -> None:
+    file = tmp_path / "swashplate.yaml"
+    file.write_text(block.text)
+    code, said = run("bootstrap", "--config", str(file), "--node", "n")
+    assert code == 0, said
+
+
+SESSIONS = [
+    page
+    for page in written_by_hand()
+    if any(block.language == "console" and "$ swashplate check" in block.text for block in page.blocks)
+]
+
+
+@pytest.mark.parametrize("page", SESSIONS, ids=str)
+def test_check_says_what_the_page_says(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page's examples name their files; a later one of the same name is the next version of it."""
+    monkeypatch.chdir(tmp_path)
+    for block in page.blocks:
+        if block.language == "yaml" and block.file is not None:
+            Path(block.file).parent.mkdir(exist_ok=True)
+            Path(block.file).write_text(block.text)
+        elif block.language == "console" and block.text.startswith("$ swashplate check"):
+            command, _, shown = block.text.removeprefix("$ ").partition("\n")
+            _, said = run(*words(command)[1:])
+            assert without_versions(said) == without_versions(shown), str(block)
+
+
+def test_there_is_such_a_page() -> None:
+    assert SESSIONS
+
+
+def without_versions(text: str) -> str:
+    return re.sub(r"Envoy \d+\.\d+\.\d+", "Envoy", text)
