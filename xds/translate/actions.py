@@ -116,11 +116,9 @@ def _hash_policy(sticky: Sticky) -> dict[str, Any]:
             return {"query_parameter": {"name": name}}
         case StickyAddress():
             return {"connection_properties": {"source_ip": True}}
-        case StickyCookie(name, ttl, path):
-            cookie: dict[str, Any] = {"name": name, "path": path}
-            if ttl is not None:
-                cookie["ttl"] = ttl
-            return {"cookie": cookie}
+        case StickyCookie(name):
+            # Without its ttl, with which Envoy would give a cookie of its own beside ours (cookies.py).
+            return {"cookie": {"name": name}}
 
 
 def _rewrite(rewrite: Rewrite, path: PathMatch | None) -> dict[str, Any]:

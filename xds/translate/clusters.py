@@ -100,6 +100,9 @@ def _load_balancing(policy: ClusterPolicy) -> dict[str, Any]:
         # Draining and unhealthy endpoints are a last resort, used when nothing else is left. Envoy's own threshold
         # (half of the endpoints) is there for wrong verdicts of its own checks, and would undo a drain.
         common["healthy_panic_threshold"] = {"value": _LAST_RESORT_PERCENT}
+        # At once: updates come debounced. (By default an older Envoy lets a drain wait for up to a second, to take it
+        # together with others; Envoy's own health checks, which come one by one, keep that.)
+        common["update_merge_window"] = timedelta(0)
     fields: dict[str, Any] = {"lb_policy": policy.lb.name}
     if policy.lb in _LOCALITY_POLICIES:
         # A minimum of 1: zones are for small services too.

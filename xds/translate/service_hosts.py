@@ -9,6 +9,7 @@ from mesh.split import Destination
 from xds.resources import types
 from xds.resources.resource import Resource
 from xds.translate.claims import Claim, claims_of
+from xds.translate.cookies import matches_cookies
 from xds.translate.features import LEVELS, NEWEST, OLDEST, Features
 from xds.translate.finding import Code, Finding
 from xds.translate.matches import approximate_cookies
@@ -101,7 +102,7 @@ def _bodies(
         patches = ()
         newest = encode(build(NEWEST, ()))
     findings.extend(_header_findings(subject, rules))
-    if not any(match.cookies for rule in rules for match in rule.matches):
+    if not any(map(matches_cookies, rules)):
         return dict.fromkeys(LEVELS, newest)
     for cookie in sorted({name for rule in rules for name in approximate_cookies(rule.matches)}):
         reason = f"an Envoy before 1.37 matches the regex for cookie {cookie} against all that follows its `=`"

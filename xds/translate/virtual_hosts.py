@@ -1,11 +1,11 @@
 """Virtual hosts: the rules of one port of one service, as routes."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from envoy_api import EnvoyMessage, message, pack
 from mesh.match import Match
-from mesh.rule import Forward, Patch, Redirect, Respond, Rule
+from mesh.rule import Forward, Patch, Redirect, Respond, Rule, StickyCookie
 from mesh.service import Protocol
 from xds.translate.actions import (
     SAFE_RETRY,
@@ -18,6 +18,7 @@ from xds.translate.actions import (
     retry_policy,
     route_action,
 )
+from xds.translate.cookies import REQUEST_ID, given_cookie, having, set_cookie
 from xds.translate.features import Features
 from xds.translate.http_filters import CORS, FAULT
 from xds.translate.matches import preflight, route_match
@@ -53,13 +54,28 @@ def refusing_host(code: str) -> EnvoyMessage:
 
 
 def _routes(rule: Rule, protocol: Protocol, names: ClusterNames, features: Features) -> Iterator[EnvoyMessage]:
-    """One route for each of the rule's matches, and one for the preflights that a match would miss."""
+    """A route for each of the rule's matches: two where it gives a cookie, and one more for the preflights that the
+    match would miss."""
     fixed = {"name": rule.name, **header_edits(rule.request_headers, rule.response_headers), **_filters(rule)}
+    cookie = given_cookie(rule)
     for match in rule.matches or _EVERYTHING:
         action = _action(rule, match, protocol, names)
-        yield _route(match, features, **fixed, **action)
+        if cookie is None:
+            yield _route(match, features, **fixed, **action)
+        else:
+            yield _route(having(match, cookie), features, **fixed, **action)
+            yield _giving(cookie, match, features, fixed, action)
         if rule.cors is not None and (asking := preflight(match)) is not None:
             yield _route(asking, features, **fixed, **action)
+
+
+def _giving(
+    cookie: StickyCookie, match: Match, features: Features, fixed: Mapping[str, Any], action: Mapping[str, Any]
+) -> EnvoyMessage:
+    """The route for requests without the cookie: placed by the value that it is then given."""
+    placed = {**action["route"], "hash_policy": [REQUEST_ID]}
+    headers = [*fixed.get("response_headers_to_add", ()), set_cookie(cookie)]
+    return _route(match, features, **{**fixed, "response_headers_to_add": headers, "route": placed})
 
 
 def _route(match: Match, features: Features, **fields: Any) -> EnvoyMessage:
