@@ -120,9 +120,9 @@ def load(pipeline: Pipeline, directory: Path) -> tuple[dict[str, float], Snapsho
         pipeline.read_services(read(directory / "services"))
     with timed(steps, "read and check the route files"):
         pipeline.read_routes(read(directory / "routes"))
-    with timed(steps, "translate"):
+    with timed(steps, "translate, encode every resource"):
         snapshot = pipeline.translate()
-    with timed(steps, "encode"):
+    with timed(steps, "join the bytes of the route table"):
         size = bytes_since(snapshot, None)
     return steps, snapshot, size
 
