@@ -23,6 +23,9 @@ from tests.e2e.harness.wait import until
 pytestmark = pytest.mark.envoy
 
 ROUNDS = 5
+OTHERS = 60
+"""Services that nobody edits, so that a change is a small part of what there is."""
+
 MEDIAN_S, SLOWEST_S = 1.0, 5.0
 STABLE, CANARY, BETA = {"version": "v41"}, {"version": "v42"}, {"version": "v43"}
 
@@ -111,6 +114,8 @@ async def test_fifty_edits_cost_no_request(tmp_path: Path, envoy_binary: Path, v
         story = Story(site, ups)
         story.endpoints()
         story.routes({"stable": "100%"})
+        for i in range(OTHERS):
+            site.service(f"other-{i}", ups["extra"].endpoint())
         await running.enter_async_context(site.running())
         envoy = await running.enter_async_context(site.envoy(envoy_binary, variant))
         await envoy.live()
