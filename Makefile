@@ -22,8 +22,9 @@ install: $(INSTALLED) ## Make .venv with the program and all that developing it 
 run: $(INSTALLED) ## Run the example: control plane, three upstreams, a real Envoy (flags: ARGS="--help")
 	$(BIN)/python -m swashplate.demo $(ARGS)
 
+# Three workers on two cores: the tests against Envoys wait most of the time.
 test: $(INSTALLED) $(OLDEST_ENVOY_INSTALLED) ## Run all tests, those against real Envoys too (flags: ARGS="-k name")
-	$(BIN)/pytest -n 2 --dist loadgroup $(ARGS)
+	$(BIN)/pytest -n 3 --dist loadgroup $(ARGS)
 
 check: $(INSTALLED) ## Lint, format, types, and the layers' contracts
 	$(BIN)/ruff check
