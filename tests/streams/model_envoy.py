@@ -1,13 +1,15 @@
 """A model of how Envoy takes ADS, after what was seen of the real one.
 
 It withholds the ACK of a CDS response until the clusters in it that are new or changed have been given their
-assignment; it keeps everything over a reconnect; it rejects whole what holds a poisoned name, but for CDS, of which
+assignment; it keeps everything over a reconnect; it rejects whole what holds bad content, but for CDS, of which
 it applies the good part.
 """
 
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
+
+from world import BAD
 
 import envoy_api
 from xds.resources import types
@@ -31,7 +33,7 @@ def _unpacked(packed: Any) -> Any:
 
 @dataclass
 class ModelEnvoy:
-    """`outbox` holds encoded requests for the server. `poison` names what it will reject."""
+    """`outbox` holds encoded requests for the server. It rejects what has the content BAD."""
 
     variant: str
     outbox: deque[bytes] = field(default_factory=deque)
@@ -41,7 +43,6 @@ class ModelEnvoy:
     assignments: dict[str, bytes] = field(default_factory=dict)
     routes: dict[str, frozenset[str]] = field(default_factory=dict)
     bodies: dict[str, int] = field(default_factory=dict)
-    poison: set[str] = field(default_factory=set)
     has_routes: bool = False
     _listening: bool = False
     _acks: list[Any] = field(default_factory=list)
@@ -115,10 +116,10 @@ class ModelEnvoy:
             got = {r.name: _unpacked(r.resource) for r in response.resources}
             removed = set(response.removed_resources)
         self.bodies[url] = self.bodies.get(url, 0) + len(got)
-        bad = sorted(self.poison & self._within(url, got))
+        bad = sorted(name for name, message in got.items() if self._is_bad(url, message))
         self._nonce[url] = response.nonce
         if bad and url != CDS:
-            self._request(url, error=f"{bad[0]} is poisoned")
+            self._request(url, error="something in it is bad")
             return
         {CDS: self._take_clusters, EDS: self._take_assignments, RDS: self._take_routes}.get(url, self._ignore)(
             {name: message for name, message in got.items() if name not in bad}, removed
@@ -129,7 +130,7 @@ class ModelEnvoy:
             for name in removed:
                 held.pop(name, None)
         if bad:
-            self._request(url, error=f"{bad[0]} is poisoned")
+            self._request(url, error=f"Error adding/updating cluster(s) {', '.join(f'{n}: bad' for n in bad)}")
         else:
             self._version[url] = getattr(response, "version_info", "")
             self._request(url)
@@ -137,10 +138,12 @@ class ModelEnvoy:
             self._after_clusters()
         self._flush()
 
-    def _within(self, url: str, got: dict[str, Any]) -> set[str]:
-        if url != RDS:
-            return set(got)
-        return {host.name for m in got.values() for host in m.virtual_hosts}
+    def _is_bad(self, url: str, message: Any) -> bool:
+        if url == CDS:
+            return bool(message.alt_stat_name == str(BAD))
+        if url == EDS:
+            return any(locality.priority == BAD for locality in message.endpoints)
+        return url == RDS and any(route.name == str(BAD) for host in message.virtual_hosts for route in host.routes)
 
     def _take_clusters(self, got: dict[str, Any], removed: set[str]) -> None:
         self._new = [name for name in got if name not in self.clusters]

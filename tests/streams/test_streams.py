@@ -235,7 +235,7 @@ def test_state_of_the_world_reconnect_at_the_same_version_is_not_sent_clusters_a
 
 
 @VARIANTS
-def test_a_rejected_response_is_not_sent_again_until_its_content_changes(variant: Variant) -> None:
+def test_what_is_rejected_on_its_own_is_not_sent_again_until_its_content_changes(variant: Variant) -> None:
     line = Line(variant, world("a"))
     line.ask(EDS, ["a"])
     first = line.hear()
@@ -243,7 +243,7 @@ def test_a_rejected_response_is_not_sent_again_until_its_content_changes(variant
     assert line.hear() is None
     assert line.state(EDS) == SyncState.NACKED
     nacked = [event for event in line.events if isinstance(event, Nacked)]
-    assert [(event.nack.message, event.nack.resources) for event in nacked] == [("bad address", ("a",))]
+    assert [(event.nack.message, event.culprits) for event in nacked] == [("bad address", ("a",))]
     line.world.endpoints["a"] = 5
     line.publish()
     second = line.hear()
@@ -252,13 +252,68 @@ def test_a_rejected_response_is_not_sent_again_until_its_content_changes(variant
 
 
 @VARIANTS
-def test_good_resources_of_a_rejected_response_come_again_with_the_mended_one(variant: Variant) -> None:
-    line = Line(variant, world("a", "b"))
-    line.ask(EDS, ["a", "b"])
-    line.nack(line.hear(), "bad address", ["a", "b"])
-    line.world.endpoints["a"] = 5
+def test_the_culprit_in_a_rejected_response_is_found_by_halving(variant: Variant) -> None:
+    names = [f"service-{number}" for number in range(8)]
+    line = Line(variant, world(*names))
+    line.ask(EDS, names)
+    answer, taken, responses = line.hear(), set[str](), 0
+    while answer is not None:
+        responses += 1
+        sent = line.names(answer)
+        if "service-5" in sent:
+            line.nack(answer, "one of them is bad", names)
+        else:
+            taken.update(sent)
+            line.ack(answer, names)
+        answer = line.hear()
+    assert taken == {*names} - {"service-5"}
+    assert responses <= 7
+    assert line.state(EDS) == SyncState.NACKED
+    culprits = [event.culprits for event in line.events if isinstance(event, Nacked) and event.culprits]
+    assert culprits == [("service-5",)]
+
+
+@VARIANTS
+def test_an_edit_goes_on_while_a_culprit_is_being_looked_for(variant: Variant) -> None:
+    line = Line(variant, world("a", "b", "c"))
+    line.ask(EDS, ["a", "b", "c"])
+    first = line.hear()
+    line.ack(first, ["a", "b", "c"])
+    line.world.endpoints.update(a=1, b=1)
     line.publish()
-    assert sorted(line.names(line.hear())) == ["a", "b"]
+    line.nack(line.hear(), "bad", ["a", "b", "c"])
+    line.world.endpoints["c"] = 1
+    line.publish()
+    assert "c" in line.names(line.hear())
+
+
+@VARIANTS
+def test_only_the_bad_virtual_host_of_a_table_stays_as_it_was(variant: Variant) -> None:
+    mesh = world("a")
+    mesh.hosts = {f"host-{number}": ("a",) for number in range(6)}
+    line = Line(variant, mesh)
+    line.ask(CDS)
+    line.ack(line.hear())
+    line.ask(RDS, ["egress"])
+    line.ack(line.hear(), ["egress"])
+    mesh.clusters["b"] = mesh.endpoints["b"] = 0
+    mesh.hosts = dict.fromkeys(mesh.hosts, ("b",))
+    line.publish()
+    line.ack(line.hear())
+    last: dict[str, str] = {}
+    while (answer := line.hear()) is not None:
+        packed = answer.resources[0] if variant is SOTW else answer.resources[0].resource
+        table = envoy_api.class_for_url(RDS).FromString(packed.value)
+        got = {host.name: host.routes[0].route.cluster for host in table.virtual_hosts}
+        if got["host-3"] == "b":
+            line.nack(answer, "Only unique values for domains are permitted", ["egress"])
+        else:
+            last = got
+            line.ack(answer, ["egress"])
+    assert last == {**dict.fromkeys(mesh.hosts, "b"), "host-3": "a"}
+    line.world.hosts["host-3"] = ("a", "b")
+    line.publish()
+    assert line.hear() is not None, "a mended host has a new chance"
 
 
 @VARIANTS

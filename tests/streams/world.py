@@ -10,6 +10,8 @@ from xds.resources.resource_set import EMPTY, ResourceSet
 from xds.resources.snapshot import Snapshot
 
 TABLE = "egress"
+BAD = 666
+"""Content that the model Envoy refuses."""
 
 
 def cluster(name: str, content: int = 0) -> Resource:
@@ -50,13 +52,16 @@ class World:
     clusters: dict[str, int] = field(default_factory=dict)
     endpoints: dict[str, int] = field(default_factory=dict)
     hosts: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    bad: set[str] = field(default_factory=set)
     _sets: dict[str, ResourceSet] = field(default_factory=dict)
 
     def snapshot(self) -> Snapshot:
-        hosts = {name: host(name, used) for name, used in self.hosts.items()}
+        hosts = {name: host(name, used, BAD if name in self.bad else 0) for name, used in self.hosts.items()}
+        clusters = {name: BAD if name in self.bad else content for name, content in self.clusters.items()}
+        endpoints = {name: BAD if f"{name} endpoints" in self.bad else n for name, n in self.endpoints.items()}
         wanted = {
-            types.CLUSTER: [cluster(name, content) for name, content in self.clusters.items()],
-            types.ENDPOINT: [assignment(name, content) for name, content in self.endpoints.items()],
+            types.CLUSTER: [cluster(name, content) for name, content in clusters.items()],
+            types.ENDPOINT: [assignment(name, content) for name, content in endpoints.items()],
             types.LISTENER: [listener()],
             types.ROUTE: [table(hosts)],
         }

@@ -75,12 +75,13 @@ class RouteTable(Resource):
     got there by other edits has the same.
     """
 
-    __slots__ = ("_joined", "head", "hosts")
+    __slots__ = ("_by_name", "_joined", "head", "hosts")
 
     def __init__(self, type_url: str, name: str, head: bytes, hosts: Iterable[Resource], version: str = "") -> None:
         self.hosts = tuple(hosts)
         self.head = head
         self._joined: bytes | None = None
+        self._by_name: dict[str, Resource] | None = None
         references = NOTHING.union(*(host.references for host in self.hosts))
         if not version:
             version = checksum_text(content_hash(head), *(host.checksum for host in self.hosts))
@@ -94,6 +95,12 @@ class RouteTable(Resource):
                 pieces += (b"\x12", varint(len(host.body)), host.body)
             self._joined = b"".join(pieces)
         return self._joined
+
+    def host(self, name: str) -> Resource | None:
+        """The virtual host of that name."""
+        if self._by_name is None:
+            self._by_name = {host.name: host for host in self.hosts}
+        return self._by_name.get(name)
 
 
 def varint(value: int) -> bytes:

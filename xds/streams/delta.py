@@ -5,6 +5,7 @@ from collections.abc import Callable
 from xds.resources import types
 from xds.resources.snapshot import Layers, version_of
 from xds.streams import wire
+from xds.streams.sent import NONE
 from xds.streams.subscription import WILDCARD
 from xds.streams.type_state import Answer, Frame, TypeState, empty_assignment
 from xds.streams.wire import Request
@@ -21,12 +22,13 @@ class DeltaType(TypeState):
         self.sub = before.changed(request.subscribe, request.unsubscribe, first=first, legacy=self.legacy)
         if self.sub.wildcard and not before.wildcard:
             self.must_answer = True
-            self.base = ()
+            if not first:
+                self.base = ()
         if first and request.initial_versions:
             self.owed.update({n: v for n, v in request.initial_versions.items() if n in self.sub})
         for name in request.subscribe:
             if name != WILDCARD and not (first and name in self.owed):
-                self.owed[name] = ""
+                self.owed[name] = NONE
         for name in request.unsubscribe:
             self._forget(name, named_before=name in before.names)
         return answer
@@ -34,9 +36,10 @@ class DeltaType(TypeState):
     def _forget(self, name: str, named_before: bool) -> None:
         """Under a wildcard, a name given up as such is answered with what it is now: still there, or removed."""
         if self.sub.wildcard and named_before:
-            self.owed[name] = ""
+            self.owed[name] = NONE
         elif name not in self.sub:
             self.owed.pop(name, None)
+            self.again.discard(name)
 
     def take(self, shown: Layers, may_remove: Callable[[str], bool]) -> Frame | None:
         changed, removed = self.changes(shown)
@@ -46,7 +49,7 @@ class DeltaType(TypeState):
             changed += [empty_assignment(name) for name in removed]
             removed = []
         due = self.must_answer or changed or removed
-        self.base, self.owed, self.must_answer = shown, waiting, False
+        self._has_been_sent(shown, waiting)
         if not due:
             if not self.sent_version and not waiting:
                 self.accept_unsent(shown)

@@ -15,9 +15,11 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from xds.resources import types
-from xds.resources.resource import Resource, RouteTable
+from xds.resources.resource import Resource
 from xds.resources.resource_set import EMPTY, ResourceSet
-from xds.resources.snapshot import NOTHING, Layers, Snapshot, find, version_of
+from xds.resources.snapshot import NOTHING, Layers, Snapshot
+from xds.streams import blame
+from xds.streams.held_back import held_back
 from xds.streams.shared import Shared
 from xds.streams.type_state import TypeState
 
@@ -53,23 +55,13 @@ class Rollout:
         self._due: dict[str, float | None] = {}
         self._lingering: dict[str, ResourceSet] = {types.CLUSTER: EMPTY, types.ENDPOINT: EMPTY}
         self._released: dict[str, Layers] = {}
-        self._candidates: dict[str, Layers] = {}
         self._kept_back: set[str] = set()
         self._waiting_since: float | None = None
         self._now = 0.0
 
-    def adopt(self, old: Snapshot) -> None:
-        """The client comes with these clusters from an earlier stream: they are the first rollout's "before"."""
-        self.target = old
-        self._candidates = {url: old.layers[url] for url in GATED if url in old.layers}
-
-    def confirm(self, type_url: str, version: str, versions: Mapping[str, str]) -> None:
-        """The client says which version of a type, or of its resources, it has: is it what `adopt` supposed?"""
-        if (layers := self._candidates.pop(type_url, None)) is None:
-            return
-        held = (find(layers, name) for name in versions)
-        if version == version_of(layers) or (versions and [r and r.version for r in held] == list(versions.values())):
-            self._released[type_url] = layers
+    def begin_with(self, type_url: str, layers: Layers) -> None:
+        """The client comes with these listeners or routes from an earlier stream: they are its first "before"."""
+        self._released[type_url] = layers
 
     def retarget(self, target: Snapshot) -> None:
         old, self.target = self.target, target
@@ -122,8 +114,7 @@ class Rollout:
             name
             for url in self._lingering
             if (state := states.get(url)) is not None
-            for name, version in state.owed.items()
-            if version and self.target.get(url, name) is None
+            for name in state.brought_along(self.target.layers.get(url, ()))
         }
 
     def may_remove(self, name: str) -> bool:
@@ -132,6 +123,12 @@ class Rollout:
 
     def shown(self, type_url: str, now: float, states: Mapping[str, TypeState]) -> Layers | None:
         """What the client may have of a type by now; None while nothing can be said."""
+        layers = self._due_by_now(type_url, now, states)
+        if layers is None or (state := states.get(type_url)) is None:
+            return layers
+        return state.apart(layers)
+
+    def _due_by_now(self, type_url: str, now: float, states: Mapping[str, TypeState]) -> Layers | None:
         layers = self.target.layers.get(type_url, ())
         if type_url in self._lingering:
             return (self._lingering[type_url], *layers)
@@ -139,7 +136,7 @@ class Rollout:
             return layers
         if (clusters := states.get(types.CLUSTER)) is None:
             return layers if self._clusters_will_not_come(now, states) else self._released.get(type_url)
-        blocked = clusters.rejected
+        blocked = clusters.lacking
         if (missing := self._in_flight(clusters, now)) is not None:
             if now < (self._waiting_since or 0.0) + self._pace.patience:
                 return self._released.get(type_url)
@@ -151,11 +148,6 @@ class Rollout:
             layers = self._without(known or (), layers, blocked)
         self._released[type_url] = layers
         return layers
-
-    def as_sent(self) -> Snapshot:
-        """What the client has once it has taken the clusters shown now: its routes are still the old ones."""
-        shown = {url: (part, *self.target.layers.get(url, ())) for url, part in self._lingering.items()}
-        return Snapshot({**shown, **self._released})
 
     def _clusters_will_not_come(self, now: float, states: Mapping[str, TypeState]) -> bool:
         """Whether listeners and routes need not wait for this client to ask for its clusters.
@@ -171,7 +163,7 @@ class Rollout:
 
     def _in_flight(self, clusters: TypeState, now: float) -> frozenset[str] | None:
         """New clusters in CDS responses that are not answered yet; None if no such response carries any cluster."""
-        busy = [sent for sent in clusters.outstanding.values() if sent.names]
+        busy = [sent for sent in clusters.outstanding.values() if sent.changed]
         if not busy:
             self._waiting_since = None
             return None
@@ -181,7 +173,13 @@ class Rollout:
 
     def _without(self, old: Layers, new: Layers, blocked: frozenset[str]) -> Layers:
         key = ("without", old, new, blocked)
-        return self._shared.memo.get(key, lambda: tuple(_held_back(old, part, blocked) for part in new))
+        return self._shared.memo.get(
+            key,
+            lambda: tuple(
+                held_back(part, blame.referring(part, blocked), lambda item: blame.find_item(old, item))
+                for part in new
+            ),
+        )
 
     def wake_at(self) -> float | None:
         """When time alone will change what is shown."""
@@ -194,31 +192,3 @@ class Rollout:
 def assignments_of(cluster: Resource) -> frozenset[str]:
     """The names of the assignments a cluster takes: its own unless it refers to others."""
     return cluster.references or frozenset((cluster.name,))
-
-
-def _held_back(old: Layers, new: ResourceSet, blocked: frozenset[str]) -> ResourceSet:
-    """`new`, but what refers to a blocked name is as it was in `old`, or is left out where it was not there."""
-    changes: dict[str, Resource | None] = {}
-    for resource in new:
-        if resource.references.isdisjoint(blocked):
-            continue
-        before = find(old, resource.name)
-        if isinstance(resource, RouteTable):
-            changes[resource.name] = _held_back_hosts(before, resource, blocked)
-        else:
-            changes[resource.name] = before
-    return new.with_changes(changes)
-
-
-def _held_back_hosts(old: Resource | None, new: RouteTable, blocked: frozenset[str]) -> RouteTable:
-    """The table with its blocked hosts as they were. A host that claims what a held one still has waits too."""
-    before = {host.name: host for host in old.hosts} if isinstance(old, RouteTable) else {}
-    held = {host.name for host in new.hosts if not host.references.isdisjoint(blocked)}
-    while True:
-        claimed = {claim for name in held if (host := before.get(name)) is not None for claim in host.claims}
-        more = {host.name for host in new.hosts if host.name not in held and not claimed.isdisjoint(host.claims)}
-        if not more:
-            break
-        held |= more
-    hosts = [before.get(host.name) if host.name in held else host for host in new.hosts]
-    return RouteTable(new.type_url, new.name, new.head, [host for host in hosts if host is not None])

@@ -1,17 +1,14 @@
 """State of the world: each request lists everything wanted, and CDS and LDS answers everything there is."""
 
 from collections.abc import Callable
-from typing import Final
 
 from xds.resources import types
 from xds.resources.resource import Resource
 from xds.resources.snapshot import Layers, find, version_of
 from xds.streams import wire
-from xds.streams.type_state import UNKNOWN, Answer, Frame, TypeState, empty_assignment
+from xds.streams.sent import NONE, UNKNOWN
+from xds.streams.type_state import FULL_STATE_TYPES, Answer, Frame, TypeState, empty_assignment
 from xds.streams.wire import Request
-
-FULL_STATE_TYPES: Final = frozenset({types.CLUSTER, types.LISTENER})
-"""In their answers, what is missing is deleted; in other types', it is only not mentioned."""
 
 
 class SotwType(TypeState):
@@ -29,28 +26,27 @@ class SotwType(TypeState):
         if self.sub is not before:
             for name in before.names - self.sub.names:
                 self.owed.pop(name, None)
-        if not self.started:
-            self.started = True
+                self.again.discard(name)
+        first, self.started = not self.started, True
+        if first:
             self.client_version = request.version
             self.must_answer = self.type_url in FULL_STATE_TYPES and self.subscribed
         elif self.sub.wildcard and not before.wildcard:
             self.must_answer = True
-        if added:
-            self._owe(added, UNKNOWN if request.version and not self.sent_version else "")
+        if added and self.type_url in FULL_STATE_TYPES:
+            self.must_answer = True
+        elif added and first and not self.unknown_past and self.base:
+            self.again |= added
+        elif added:
+            self.owed.update(dict.fromkeys(added, UNKNOWN if self.unknown_past else NONE))
         elif answer is None and request.error is None and self._repeats(request, before.names == self.sub.names):
             self.answer_again = False
-            self._owe(self.sub.names, "")
+            self.again |= self.sub.names
         return answer
 
     def _repeats(self, request: Request, same_names: bool) -> bool:
         """Envoy asks again with names, version and nonce unchanged when a CDS update makes a cluster warm anew."""
         return self.answer_again and same_names and request.nonce == self.last_nonce != ""
-
-    def _owe(self, names: frozenset[str], has: str) -> None:
-        if self.type_url in FULL_STATE_TYPES:
-            self.must_answer = True
-        else:
-            self.owed.update(dict.fromkeys(names, has))
 
     def take(self, shown: Layers, may_remove: Callable[[str], bool]) -> Frame | None:
         version = version_of(shown)
@@ -60,7 +56,7 @@ class SotwType(TypeState):
         waiting = self.kept_back(shown, may_remove)
         if self.type_url == types.ENDPOINT:
             changed += [empty_assignment(name) for name in removed if name not in waiting]
-        self.base, self.owed = shown, waiting
+        self._has_been_sent(shown, waiting)
         return self._frame(tuple(changed), version, ()) if changed else None
 
     def _take_all(self, shown: Layers, version: str) -> Frame | None:
@@ -70,7 +66,7 @@ class SotwType(TypeState):
             return None
         changed, removed = self.changes(shown)
         due = self.must_answer or changed or removed
-        self.base, self.owed, self.must_answer = shown, {}, False
+        self._has_been_sent(shown, {})
         if not due:
             return None
         if self.sub.wildcard:

@@ -20,7 +20,7 @@ from xds.streams.rollout import GATED, Pace, Rollout, assignments_of
 from xds.streams.shared import Shared
 from xds.streams.sotw import SotwType
 from xds.streams.status import ClientStatus
-from xds.streams.type_state import Frame, TypeState, fresh_names
+from xds.streams.type_state import Before, Frame, TypeState
 
 MAX_TYPES: Final = 64
 """Types one stream may subscribe to; Envoy has about ten, so more is a client gone wrong."""
@@ -68,7 +68,6 @@ class Stream:
         self._opened = now
         self._changed_at = now
         self._nonces = 0
-        self._clusters_version = ""
         self._warming: frozenset[str] = frozenset()
         self._rollout = Rollout(server.shared, server.pace)
 
@@ -93,7 +92,7 @@ class Stream:
         if answer is None:
             return
         if answer.nack is not None:
-            self._server.on_event(Nacked(node, type_url, answer.nack))
+            self._server.on_event(Nacked(node, type_url, answer.nack, answer.culprits))
         else:
             sent = answer.sent
             self._server.on_event(Acked(node, type_url, sent.version, now - sent.at, now - sent.origin))
@@ -123,28 +122,26 @@ class Stream:
     def _begin(self, state: TypeState, request: wire.Request) -> None:
         """The first request for a type tells what a returning client has of it: its first rollout starts there."""
         versions = request.initial_versions or {}
-        if state.type_url != types.CLUSTER:
-            self._rollout.confirm(state.type_url, request.version, versions)
-            return
         if not request.version and not versions:
             return
-        self._rollout.from_scratch = False
-        version = request.version or version_of_versions(versions)
-        target = self._rollout.target
-        if version == target.version(types.CLUSTER) or (old := self._before(version)) is None:
+        before = self._before(state.type_url, request.version or version_of_versions(versions))
+        layers = before.layers.get(state.type_url, ()) if before is not None else None
+        state.came_back(layers)
+        if state.type_url == types.CLUSTER:
+            self._rollout.from_scratch = False
+        if before is None or layers is None:
             return
-        if not versions:
-            state.base = old.layers.get(types.CLUSTER, ())
-        self._rollout.adopt(old)
-        self._rollout.retarget(target)
+        if state.type_url in GATED:
+            self._rollout.begin_with(state.type_url, layers)
+        elif state.type_url == types.CLUSTER:
+            target, self._rollout.target = self._rollout.target, before
+            self._rollout.retarget(target)
 
-    def _before(self, version: str) -> Snapshot | None:
-        """The snapshot whose clusters had this version, if it is still known."""
+    def _before(self, type_url: str, version: str) -> Snapshot | None:
+        """A snapshot that had this version of a type, if one is still known."""
         assert self.node is not None
-        if (recent := self._server.recent.find(version)) is not None:
-            return recent
-        origin = self._server.origin_of(self.node)
-        return origin if origin.version(types.CLUSTER) == version else None
+        known = (self._rollout.target, self._server.origin_of(self.node), *self._server.recent)
+        return next((snapshot for snapshot in known if snapshot.version(type_url) == version), None)
 
     def published(self, now: float) -> None:
         """Views may have changed: the newest one becomes the target, whatever was still under way."""
@@ -160,7 +157,7 @@ class Stream:
         self._rollout.settle(now, self.types)
         for type_url in [*types.ORDER, *(self.types.keys() - set(types.ORDER))]:
             state = self.types.get(type_url)
-            if state is None:
+            if state is None or state.awaits_answer(now, self._server.pace.patience):
                 continue
             shown = self._rollout.shown(type_url, now, self.types)
             if shown is not None and (data := self._take(state, shown, now)) is not None:
@@ -168,19 +165,18 @@ class Stream:
         return None
 
     def _take(self, state: TypeState, shown: Layers, now: float) -> bytes | None:
-        base, had = state.base, state.owed
+        before = Before(state.base, state.owed)
         frame = state.take(shown, self._rollout.may_remove)
         if frame is None:
             return None
-        fresh = fresh_names(frame.changed, base, had)
         self._nonces += 1
         nonce = f"{self._nonces:x}"
-        state.sent(nonce, frame, fresh, shown, now, self._changed_at)
+        state.sent(nonce, frame, before, shown, now, self._changed_at)
         if state.type_url == types.CLUSTER:
             self._assignments_behind(frame)
-            self._clusters_version = frame.version
         if state.type_url == types.CLUSTER or state.type_url in GATED:
-            self._server.recent.remember(self._clusters_version, self._rollout.as_sent())
+            has = Snapshot({url: known.base for url, known in self.types.items()})
+            self._server.recent.remember(has)
         data = wire.with_nonce(frame.body, nonce)
         assert self.node is not None
         self._server.on_event(
@@ -200,7 +196,8 @@ class Stream:
 
     def wake_at(self) -> float | None:
         """When `next_frame` may have something without anything else having happened."""
-        return self._rollout.wake_at()
+        times = [self._rollout.wake_at(), *(state.answer_due for state in self.types.values())]
+        return min((at for at in times if at is not None), default=None)
 
     def closed(self, now: float, reason: str) -> None:
         self._server.on_event(Closed(self.node, now - self._opened, reason))

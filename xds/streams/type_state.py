@@ -6,12 +6,17 @@ computed once for all of them.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from xds.resources import types
-from xds.resources.resource import Resource
+from xds.resources.resource import Resource, RouteTable
 from xds.resources.snapshot import Layers, find, version_of
+from xds.streams import blame
+from xds.streams.blame import StandIn
+from xds.streams.held_back import held_back
+from xds.streams.quarantine import INNOCENT, Item
+from xds.streams.sent import NONE, UNKNOWN, Sent
 from xds.streams.shared import Shared
 from xds.streams.status import Nack, SyncState, TypeStatus
 from xds.streams.subscription import LEGACY_WILDCARD_TYPES, Subscription
@@ -20,19 +25,8 @@ from xds.streams.wire import Request, text_field
 MAX_OUTSTANDING: Final = 64
 """Responses a client may leave unanswered before the oldest is forgotten (its late ACK is then a stale one)."""
 
-UNKNOWN: Final = "?"
-"""A version that no resource has: the client holds the name, but did not say what."""
-
-
-class Sent(NamedTuple):
-    """A response in flight. `fresh`: names that the client did not have before. `origin`: when its cause happened."""
-
-    version: str
-    names: tuple[str, ...]
-    fresh: tuple[str, ...]
-    layers: Layers
-    at: float
-    origin: float
+FULL_STATE_TYPES: Final = frozenset({types.CLUSTER, types.LISTENER})
+"""In a state-of-the-world answer of these, what is missing is deleted; in other types', it is only not mentioned."""
 
 
 class Frame(NamedTuple):
@@ -46,17 +40,30 @@ class Frame(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a request said about an earlier response: accepted, or rejected with the client's words."""
+    """What a request said about an earlier response: accepted, or rejected with the client's words.
+
+    `culprits` are the resources or virtual hosts now known to be the reason.
+    """
 
     sent: Sent
     nack: Nack | None
+    culprits: tuple[str, ...]
+
+
+class Before(NamedTuple):
+    """What a client had before a frame."""
+
+    base: Layers
+    owed: Mapping[str, str]
 
 
 class TypeState:
     """State shared by the variants; `SotwType` and `DeltaType` add how requests are read and frames made.
 
-    `owed[name]` is the version the client is known to have of a name that `base` does not tell ("": none, or it
-    must be sent again; UNKNOWN: some). `rejected` are new names in a response it rejected: it still lacks them.
+    `owed[name]` is the version the client is known to have of a name, where `base` does not tell (or NONE, UNKNOWN);
+    `again` are names to be sent even if unchanged. `kept` is what the client has of the items in quarantine,
+    `rejected` names that it refused, and lacks, where they could not be kept apart. `unknown_past`: it came with
+    something not known here.
     """
 
     variant = ""
@@ -68,16 +75,26 @@ class TypeState:
         self.base: Layers = ()
         self.acked: Layers = ()
         self.owed: dict[str, str] = {}
+        self.again: set[str] = set()
         self.must_answer = False
         self.started = False
+        self.unknown_past = False
+        self.answer_due: float | None = None
+        self.rejected: frozenset[str] = frozenset()
         self.outstanding: OrderedDict[str, Sent] = OrderedDict()
         self.last_nonce = ""
-        self.rejected: frozenset[str] = frozenset()
-        self.suspects: frozenset[str] = frozenset()
+        self.quarantine = INNOCENT
+        self.kept: dict[Item, Resource | None] = {}
         self.nack: Nack | None = None
         self.sent_version = ""
         self.acked_version = ""
         self.sent_at: float | None = None
+
+    def came_back(self, known: Layers | None) -> None:
+        """The first request on this stream says that the client has something already: `known`, or something else."""
+        self.unknown_past = known is None
+        if known is not None:
+            self.base = known
 
     def request(self, request: Request, now: float) -> Answer | None:
         """Takes in a request; what it answers, if it answers anything."""
@@ -109,77 +126,183 @@ class TypeState:
         if request.error is None:
             self.acked = sent.layers
             self.acked_version = sent.version
-            self.rejected = self.rejected.difference(sent.names)
-            if not self.outstanding:
+            self.unknown_past = False
+            self.rejected = self.rejected.difference(resource.name for resource in sent.changed)
+            if self.quarantine:
+                self.quarantine = self.quarantine.accepted(blame.items_of(sent).keys())
+            if not self.outstanding and not self.quarantine:
                 self.nack = None
-                self.suspects = self.suspects.difference(sent.names)
-            return Answer(sent, None)
-        self.nack = Nack(request.error, sent.version, sent.names, now)
-        named = frozenset(name for name in sent.fresh if name in request.error)
-        self.rejected |= named or frozenset(sent.fresh)
-        self.suspects |= frozenset(sent.names)
-        return Answer(sent, self.nack)
+            return Answer(sent, None, ())
+        culprits = self._rejected(sent, request.error)
+        names = culprits or tuple(resource.name for resource in sent.changed)
+        self.nack = Nack(request.error, sent.version, names, now)
+        return Answer(sent, self.nack, culprits)
 
-    def sent(
-        self, nonce: str, frame: Frame, fresh: tuple[str, ...], shown: Layers, now: float, origin: float
-    ) -> None:
+    def _rejected(self, sent: Sent, error: str) -> tuple[str, ...]:
+        """Finds out who is to blame; the names of those that are known by now.
+
+        What a client brought along from an earlier stream may be unknown. The rest then can't be sent without
+        taking that away, so nothing is sent until the content changes.
+        """
+        items = blame.items_of(sent)
+        if not items or not self._knows_what_is_kept(sent):
+            named = blame.named_in(error, self.type_url, items)
+            blamed = sent.fresh if named is None else {item.resource for item in named}.intersection(sent.fresh)
+            self.rejected = self.rejected.union(blamed)
+            return ()
+        culprits = blame.named_in(error, self.type_url, items)
+        self.quarantine = self.quarantine.rejected(items, culprits)
+        refused = items.keys() if culprits is None else culprits
+        for item in refused:
+            self.kept[item] = blame.had(sent, item)
+        if culprits:
+            self._say_again(sent, {item.resource for item in culprits})
+        names = {item.resource for item in refused}
+        self._roll_back(sent, [r for r in sent.changed if r.name in names], sent.removed if sent.changed else ())
+        return tuple(sorted(item.host or item.resource for item in items if item in self.quarantine.bad))
+
+    def _say_again(self, sent: Sent, culprits: Collection[str]) -> None:
+        """It has taken the rest of the response, but what it says of itself after a reconnect is its last ACK."""
+        self.again.update(resource.name for resource in sent.changed if resource.name not in culprits)
+
+    def _roll_back(self, sent: Sent, changed: Iterable[Resource], removed: Iterable[str]) -> None:
+        """The client has not taken these: what it has, and had when later responses were sent, is what it was before.
+
+        A resource that a later response has overtaken stays as that one made it.
+        """
+        undo = {r: blame.had(sent, Item(r.name)) for r in changed}
+        back = {name: old for name in removed if (old := find(sent.before, name))}
+        self.base = self._undone(self.base, undo, back)
+        for nonce, later in self.outstanding.items():
+            self.outstanding[nonce] = later._replace(
+                before=self._undone(later.before, undo, back), layers=self._undone(later.layers, undo, back)
+            )
+
+    def _undone(
+        self, layers: Layers, undo: Mapping[Resource, Resource | None], back: Mapping[str, Resource]
+    ) -> Layers:
+        key = ("undone", layers, frozenset(undo.items()), frozenset(back.items()))
+        return self.shared.memo.get(key, lambda: _with_changes(layers, undo, back))
+
+    def _knows_what_is_kept(self, sent: Sent) -> bool:
+        """Whether everything that this response would have replaced on the client is known."""
+        if self.variant == "sotw" and self.type_url in FULL_STATE_TYPES:
+            return not self.unknown_past
+        tables = (resource for resource in sent.changed if isinstance(resource, RouteTable))
+        return not any(isinstance(blame.had(sent, Item(table.name)), StandIn) for table in tables)
+
+    def apart(self, layers: Layers) -> Layers:
+        """The layers without what this client refused, or may have refused: those items are as it has them."""
+        if not self.quarantine:
+            return layers
+        self.quarantine = self.quarantine.current(
+            {i: r.version for i in self.kept if (r := blame.find_item(layers, i)) is not None and r != self.kept[i]}
+        )
+        held = self.quarantine.held
+        self.kept = {item: old for item, old in self.kept.items() if item in held or self._on_trial(item)}
+        if not self.quarantine and not self.outstanding:
+            self.nack = None
+        if not held:
+            return layers
+        kept = {item: self.kept[item] for item in held}
+        return self.shared.memo.get(
+            ("apart", layers, self.acked, frozenset(kept.items())),
+            lambda: tuple(held_back(part, kept.keys(), lambda item: self._last_had(kept, item)) for part in layers),
+        )
+
+    def _on_trial(self, item: Item) -> bool:
+        return any(item in group for group in self.quarantine.trials)
+
+    def _last_had(self, kept: Mapping[Item, Resource | None], item: Item) -> Resource | None:
+        return kept[item] if item in kept else blame.find_item(self.acked, item)
+
+    @property
+    def lacking(self) -> frozenset[str]:
+        """Names that the client has refused and so has not got in any version."""
+        held = (item.resource for item in self.quarantine.held if self.kept.get(item) is None)
+        return self.rejected.union(held)
+
+    def sent(self, nonce: str, frame: Frame, before: Before, shown: Layers, now: float, origin: float) -> None:
         """Books a frame before it is written, so that an ACK can't overtake its record."""
-        names = tuple(resource.name for resource in frame.changed)
-        self.outstanding[nonce] = Sent(frame.version, names, fresh, shown, now, origin)
+        had = {r.name: before.owed[r.name] for r in frame.changed if r.name in before.owed}
+        fresh = tuple(r.name for r in frame.changed if find(before.base, r.name) is None and not had.get(r.name))
+        self.outstanding[nonce] = Sent(
+            frame.version, frame.changed, frame.removed, fresh, before.base, had, shown, now, origin
+        )
         if len(self.outstanding) > MAX_OUTSTANDING:
             self.outstanding.popitem(last=False)
         self.last_nonce = nonce
         self.sent_version = frame.version
         self.sent_at = now
 
+    def awaits_answer(self, now: float, patience: float) -> bool:
+        """Whether the next response has to wait for the answer to the last.
+
+        A route table holds all that earlier ones did. Were a second sent upon one that turns out to be bad, it
+        could not be told which of them is to blame for its rejection.
+        """
+        self.answer_due = None
+        if self.type_url == types.ROUTE and self.outstanding:
+            last = next(reversed(self.outstanding.values()))
+            if now < last.at + patience:
+                self.answer_due = last.at + patience
+        return self.answer_due is not None
+
     def force(self, names: frozenset[str]) -> None:
         """Send these again if subscribed, even if unchanged (assignments right behind their changed clusters)."""
-        for name in names:
-            if name in self.sub:
-                self.owed[name] = ""
+        self.again.update(name for name in names if name in self.sub)
 
     def holds(self, name: str) -> bool:
         """Whether anything the client has, or may have by now, refers to this name.
 
         Until it has acknowledged something on this stream, it may still have what it brought along, unknown here.
         """
-        if not self.acked and (self.owed or self.must_answer or self.outstanding or self.nack is not None):
+        if not self.acked and (
+            self.owed or self.again or self.must_answer or self.outstanding or self.nack is not None
+        ):
             return True
         layers = {part for sent in self.outstanding.values() for part in sent.layers}
         layers.update(self.base, self.acked)
-        return any(name in part.references for part in layers)
+        return any(name in part.references for part in layers) or any(
+            old is not None and name in old.references for old in self.kept.values()
+        )
 
     def changes(self, shown: Layers) -> tuple[list[Resource], list[str]]:
-        """What to send and what is gone, among the names subscribed; empties nothing.
-
-        A change to a name that was in a rejected response brings the others of that response along: the client
-        may have refused them only for their company.
-        """
+        """What to send and what is gone, among the names subscribed; empties nothing."""
         difference = self.shared.diff(self.base, shown)
-        changed = [resource for resource in difference.changed if resource.name in self.sub]
+        changed = [r for r in difference.changed if r.name in self.sub and not isinstance(r, StandIn)]
         removed = [name for name in difference.removed if name in self.sub]
-        owed = self.owed
-        if self.suspects and not self.suspects.isdisjoint(resource.name for resource in changed):
-            owed = {**dict.fromkeys(self.suspects, ""), **owed}
-        if not owed:
+        special = {**dict.fromkeys(self.again), **self.owed} if self.owed or self.again else {}
+        if not special:
             return changed, removed
-        changed = [resource for resource in changed if resource.name not in owed]
-        removed = [name for name in removed if name not in owed]
-        for name, version in owed.items():
+        changed = [resource for resource in changed if resource.name not in special]
+        removed = [name for name in removed if name not in special]
+        for name, version in special.items():
             found = find(shown, name)
             if found is None:
                 removed.append(name)
-            elif found.version != version:
+            elif (found.version != version or name in self.again) and not isinstance(found, StandIn):
                 changed.append(found)
         return changed, removed
 
+    def _has_been_sent(self, shown: Layers, waiting: dict[str, str]) -> None:
+        self.base, self.owed, self.must_answer = shown, waiting, False
+        self.again.clear()
+
     def kept_back(self, shown: Layers, may_remove: Callable[[str], bool]) -> dict[str, str]:
         """What the client brought along from an earlier stream, is gone, and may still be in use there."""
-        return {n: v for n, v in self.owed.items() if v and find(shown, n) is None and not may_remove(n)}
+        gone = self.brought_along(shown)
+        return {name: self.owed.get(name, UNKNOWN) for name in gone if not may_remove(name)}
+
+    def brought_along(self, target: Layers) -> list[str]:
+        """Names that the client holds from an earlier stream and that are not in the target."""
+        names = [name for name, version in self.owed.items() if version != NONE]
+        names += [name for name in self.again - self.owed.keys() if find(self.base, name) is not None]
+        return [name for name in names if find(target, name) is None]
 
     def pending(self, shown: Layers) -> bool:
         """Whether `changes` would find anything."""
-        return bool(self.owed) or self.must_answer or (self.base != shown and any(self.changes(shown)))
+        return bool(self.owed or self.again) or self.must_answer or (self.base != shown and any(self.changes(shown)))
 
     def status(self, target: Layers) -> TypeStatus:
         if self.nack is not None:
@@ -217,9 +340,14 @@ class TypeState:
         )
 
 
-def fresh_names(changed: tuple[Resource, ...], base: Layers, owed: dict[str, str]) -> tuple[str, ...]:
-    """Those of the changed resources that a client with `base` and `owed` has not got in any version."""
-    return tuple(r.name for r in changed if find(base, r.name) is None and not owed.get(r.name))
+def _with_changes(layers: Layers, undo: Mapping[Resource, Resource | None], back: Mapping[str, Resource]) -> Layers:
+    """Layers in which these very resources are what they were, and those of `back` are there again if missing."""
+    parts = [
+        part.with_changes({new.name: old for new, old in undo.items() if part.entries.get(new.name) == new})
+        for part in layers
+    ]
+    missing = {name: old for name, old in back.items() if find(layers, name) is None}
+    return (*parts[:-1], parts[-1].with_changes(missing))
 
 
 def empty_assignment(name: str) -> Resource:
