@@ -56,7 +56,10 @@ class HostPart:
         key = (body, domains)
         if (known := self._resources.get(key)) is None:
             head = message("envoy.config.route.v3.VirtualHost", name=self.name, domains=domains)
-            known = Resource(types.VIRTUAL_HOST, self.name, encode(head) + body, self.references)
+            made = encode(head) + body
+            known = Resource(
+                types.VIRTUAL_HOST, self.name, made, self.references, claims=frozenset(map(str.lower, domains))
+            )
             self._resources[key] = known
         return known
 
