@@ -267,7 +267,7 @@ def test_the_culprit_in_a_rejected_response_is_found_by_halving(variant: Variant
             line.ack(answer, names)
         answer = line.hear()
     assert taken == {*names} - {"service-5"}
-    assert responses <= 7
+    assert responses <= 8
     assert line.state(EDS) == SyncState.NACKED
     culprits = [event.culprits for event in line.events if isinstance(event, Nacked) and event.culprits]
     assert culprits == [("service-5",)]
@@ -418,3 +418,38 @@ def test_arbitrary_bytes_end_a_stream_in_good_order_or_are_taken(variant: Varian
             line.stream.receive(data, line.now)
             while line.hear() is not None:
                 pass
+
+
+def test_an_answer_to_the_newest_response_answers_those_before_it_too() -> None:
+    """An Envoy that withholds an ACK while clusters warm, and is sent more meanwhile, answers once (seen)."""
+    line = Line(SOTW, world("a"))
+    line.ask(CDS)
+    line.ack(line.hear())
+    line.ask(RDS, ["egress"])
+    line.ack(line.hear(), ["egress"])
+    for name in ("b", "c"):
+        line.world.clusters[name] = line.world.endpoints[name] = 0
+        line.world.hosts[f"host of {name}"] = (name,)
+        line.publish()
+        newest = line.hear()
+        assert newest.type_url == CDS
+    assert line.hear() is None
+
+    line.ack(newest)
+    assert line.state(CDS) is SyncState.SYNCED
+    assert line.hear().type_url == RDS
+
+
+def test_a_refusal_of_the_newest_response_is_about_those_before_it_too() -> None:
+    line = Line(SOTW, world("a"))
+    line.ask(CDS)
+    line.ack(line.hear())
+    for name, bad in (("b", True), ("c", False)):
+        line.world.clusters[name] = line.world.endpoints[name] = 0
+        line.world.bad |= {name} if bad else set()
+        line.publish()
+        newest = line.hear()
+    line.nack(newest, "Error adding/updating cluster(s) b: no such thing")
+    nacked = [event for event in line.events if isinstance(event, Nacked)]
+    assert nacked[-1].culprits == ("b",)
+    assert line.state(CDS) is SyncState.NACKED

@@ -1,6 +1,6 @@
 """What is remembered of a response until the client answers it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from xds.resources.resource import Resource
@@ -29,3 +29,25 @@ class Sent(NamedTuple):
     layers: Layers
     at: float
     origin: float
+
+
+def joined(parts: Sequence[Sent]) -> Sent:
+    """Responses that one answer is about, in the order they were sent, as if they had been one."""
+    last = parts[-1]
+    if len(parts) == 1:
+        return last
+    content: dict[str, Resource | None] = {}
+    had: dict[str, str] = {}
+    for part in parts:
+        content.update({resource.name: resource for resource in part.changed})
+        content.update(dict.fromkeys(part.removed))
+        had = {**part.had, **had}
+    fresh = {name for part in parts for name in part.fresh if content.get(name) is not None}
+    return last._replace(
+        changed=tuple(resource for resource in content.values() if resource is not None),
+        removed=tuple(name for name, resource in content.items() if resource is None),
+        fresh=tuple(sorted(fresh)),
+        before=parts[0].before,
+        had=had,
+        origin=parts[0].origin,
+    )

@@ -7,6 +7,7 @@ computed once for all of them.
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from xds.resources import types
@@ -16,7 +17,7 @@ from xds.streams import blame
 from xds.streams.blame import StandIn
 from xds.streams.held_back import held_back
 from xds.streams.quarantine import INNOCENT, Item
-from xds.streams.sent import NONE, UNKNOWN, Sent
+from xds.streams.sent import NONE, UNKNOWN, Sent, joined
 from xds.streams.shared import Shared
 from xds.streams.status import Nack, SyncState, TypeStatus
 from xds.streams.subscription import LEGACY_WILDCARD_TYPES, Subscription
@@ -120,9 +121,9 @@ class TypeState:
 
         error_detail alone makes a NACK: the same version may come with a bad new name.
         """
-        sent = self.outstanding.pop(request.nonce, None) if request.nonce else None
-        if sent is None:
+        if request.nonce not in self.outstanding:
             return None
+        sent = joined(self._answered_by(request.nonce))
         if request.error is None:
             self.acked = sent.layers
             self.acked_version = sent.version
@@ -137,6 +138,18 @@ class TypeState:
         names = culprits or tuple(resource.name for resource in sent.changed)
         self.nack = Nack(request.error, sent.version, names, now)
         return Answer(sent, self.nack, culprits)
+
+    def _answered_by(self, nonce: str) -> list[Sent]:
+        """What an answer with this nonce is about; it is not outstanding any more.
+
+        In the state of the world an Envoy that gets another response before it answers the last (it withholds the
+        ACK of clusters while they warm) answers once for both, with the newer nonce (seen). Incremental ones
+        answer each.
+        """
+        nonces = [nonce]
+        if self.variant == "sotw":
+            nonces = [*takewhile(lambda earlier: earlier != nonce, self.outstanding), nonce]
+        return [self.outstanding.pop(answered) for answered in nonces]
 
     def _rejected(self, sent: Sent, error: str) -> tuple[str, ...]:
         """Finds out who is to blame; the names of those that are known by now.
@@ -209,6 +222,13 @@ class TypeState:
             ("apart", layers, self.acked, frozenset(kept.items())),
             lambda: tuple(held_back(part, kept.keys(), lambda item: self._last_had(kept, item)) for part in layers),
         )
+
+    def pass_over(self) -> bool:
+        """With nothing to send and nothing unanswered, a trial that is still there has come to nothing."""
+        if not self.quarantine.trials or self.outstanding:
+            return False
+        self.quarantine = self.quarantine.passed()
+        return True
 
     def _on_trial(self, item: Item) -> bool:
         return any(item in group for group in self.quarantine.trials)
