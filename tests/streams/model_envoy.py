@@ -1,8 +1,8 @@
 """A model of how Envoy takes ADS, after what was seen of the real one.
 
 It withholds the ACK of a CDS response until the clusters in it that are new or changed have been given their
-assignment; it keeps everything over a reconnect; it rejects whole what holds bad content, but for CDS, of which
-it applies the good part.
+assignment, and then answers the last such response only (state of the world) or each (incremental). It keeps
+everything over a reconnect. It rejects whole what holds bad content, but for CDS, of which it applies the good part.
 """
 
 from collections import deque
@@ -14,7 +14,7 @@ from world import BAD
 import envoy_api
 from xds.resources import types
 
-CDS, EDS, LDS, RDS = types.CLUSTER, types.ENDPOINT, types.LISTENER, types.ROUTE
+CDS, EDS, LDS, RDS, VHDS = types.CLUSTER, types.ENDPOINT, types.LISTENER, types.ROUTE, types.VIRTUAL_HOST
 _REQUEST = {
     "sotw": "envoy.service.discovery.v3.DiscoveryRequest",
     "delta": "envoy.service.discovery.v3.DeltaDiscoveryRequest",
@@ -42,9 +42,11 @@ class ModelEnvoy:
     warming: set[str] = field(default_factory=set)
     assignments: dict[str, bytes] = field(default_factory=dict)
     routes: dict[str, frozenset[str]] = field(default_factory=dict)
+    domains: dict[str, tuple[str, ...]] = field(default_factory=dict)
     bodies: dict[str, int] = field(default_factory=dict)
     has_routes: bool = False
     _listening: bool = False
+    _apart: bool = False
     _acks: list[Any] = field(default_factory=list)
     _version: dict[str, str] = field(default_factory=dict)
     _nonce: dict[str, str] = field(default_factory=dict)
@@ -66,6 +68,8 @@ class ModelEnvoy:
         if self._listening:
             self._request(LDS)
             self._request(RDS)
+        if self._apart:
+            self._request(VHDS)
 
     def _names(self, type_url: str) -> list[str]:
         return {EDS: sorted(self.clusters), RDS: ["egress"]}.get(type_url, [])
@@ -118,12 +122,11 @@ class ModelEnvoy:
         self.bodies[url] = self.bodies.get(url, 0) + len(got)
         bad = sorted(name for name, message in got.items() if self._is_bad(url, message))
         self._nonce[url] = response.nonce
-        if bad and url != CDS:
+        if url != CDS and (bad or self._clash(url, got, removed)):
             self._request(url, error="something in it is bad")
             return
-        {CDS: self._take_clusters, EDS: self._take_assignments, RDS: self._take_routes}.get(url, self._ignore)(
-            {name: message for name, message in got.items() if name not in bad}, removed
-        )
+        take = {CDS: self._take_clusters, EDS: self._take_assignments, RDS: self._take_routes, VHDS: self._take_hosts}
+        take.get(url, self._ignore)({name: message for name, message in got.items() if name not in bad}, removed)
         if self.variant == "delta":
             held = self._versions.setdefault(url, {})
             held.update({r.name: r.version for r in response.resources if r.name not in bad})
@@ -143,7 +146,22 @@ class ModelEnvoy:
             return bool(message.alt_stat_name == str(BAD))
         if url == EDS:
             return any(locality.priority == BAD for locality in message.endpoints)
-        return url == RDS and any(route.name == str(BAD) for host in message.virtual_hosts for route in host.routes)
+        hosts = {RDS: lambda: message.virtual_hosts, VHDS: lambda: [message]}.get(url, list)()
+        return any(route.name == str(BAD) for host in hosts for route in host.routes)
+
+    def _clash(self, url: str, got: dict[str, Any], removed: set[str]) -> bool:
+        """Only unique values for domains are permitted."""
+        if url == RDS:
+            domains = [
+                domain for message in got.values() for host in message.virtual_hosts for domain in host.domains
+            ]
+        elif url == VHDS:
+            then = {name: domains for name, domains in self.domains.items() if name not in removed}
+            then.update({name: tuple(host.domains) for name, host in got.items()})
+            domains = [domain for host in then.values() for domain in host]
+        else:
+            domains = []
+        return len(set(domains)) != len(domains)
 
     def _take_clusters(self, got: dict[str, Any], removed: set[str]) -> None:
         self._new = [name for name in got if name not in self.clusters]
@@ -172,8 +190,22 @@ class ModelEnvoy:
 
     def _take_routes(self, got: dict[str, Any], removed: set[str]) -> None:
         for message in got.values():
+            if message.HasField("vhds"):
+                if not self._apart:
+                    self._apart = True
+                    self._request(VHDS)
+                continue
             self.has_routes = True
             self.routes = {h.name: frozenset(r.route.cluster for r in h.routes) for h in message.virtual_hosts}
+            self.domains = {h.name: tuple(h.domains) for h in message.virtual_hosts}
+
+    def _take_hosts(self, got: dict[str, Any], removed: set[str]) -> None:
+        self.has_routes = True
+        self.routes.update({name: frozenset(r.route.cluster for r in h.routes) for name, h in got.items()})
+        self.domains.update({name: tuple(h.domains) for name, h in got.items()})
+        for name in removed:
+            self.routes.pop(name, None)
+            self.domains.pop(name, None)
 
     def _ignore(self, got: dict[str, Any], removed: set[str]) -> None:
         pass
@@ -182,7 +214,7 @@ class ModelEnvoy:
         """Warm: the withheld CDS ACKs go out, and the first time Envoy goes on to listeners and routes."""
         if self.warming:
             return
-        for message in self._acks:
+        for message in self._acks[-1:] if self.variant == "sotw" else self._acks:
             self._send(message)
         self._acks.clear()
         if not self._listening:

@@ -24,10 +24,11 @@ HOSTS = st.sampled_from(["one", "two", "three"])
 
 class Rollouts(RuleBasedStateMachine):
     variant = SOTW
+    apart = False
 
     @initialize(used=st.dictionaries(HOSTS, st.sets(NAMES, min_size=1), max_size=3))
     def begin(self, used: dict[str, set[str]]) -> None:
-        self.world = World()
+        self.world = World(apart=self.apart)
         for name, clusters in used.items():
             self._route(name, clusters)
         self.now = 1000.0
@@ -66,6 +67,11 @@ class Rollouts(RuleBasedStateMachine):
     def remove_route(self, host: str) -> None:
         self.world.hosts.pop(host, None)
         self._drop_unused()
+        self._publish()
+
+    @rule(host=HOSTS)
+    def move_a_domain(self, host: str) -> None:
+        self.world.moving = host
         self._publish()
 
     @precondition(lambda self: self.world.clusters)
@@ -149,6 +155,8 @@ class Rollouts(RuleBasedStateMachine):
         wanted = {n: assignment(n, self.world.endpoints[n]).body for n in good}
         assert {n: self.envoy.assignments.get(n) for n in good} == wanted
         hosts = {n: frozenset(used) for n, used in self.world.hosts.items() if bad.isdisjoint({n, *used})}
+        if not bad.isdisjoint(self.world.hosts):
+            hosts.pop(self.world.moving, None)  # a bad host may still have the domain that this one is to get
         assert {n: self.envoy.routes.get(n) for n in hosts} == hosts
 
     def _states(self) -> set[SyncState]:
@@ -180,6 +188,13 @@ class IncrementalRollouts(Rollouts):
     variant = DELTA
 
 
+class VirtualHostRollouts(IncrementalRollouts):
+    apart = True
+
+
 TestSotw = Rollouts.TestCase
 TestDelta = IncrementalRollouts.TestCase
-TestSotw.settings = TestDelta.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestVirtualHosts = VirtualHostRollouts.TestCase
+TestSotw.settings = TestDelta.settings = TestVirtualHosts.settings = settings(
+    max_examples=150, stateful_step_count=40, deadline=None
+)

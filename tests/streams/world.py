@@ -25,12 +25,13 @@ def assignment(name: str, content: int = 0) -> Resource:
     return Resource(types.ENDPOINT, name, message.SerializeToString(deterministic=True))
 
 
-def host(name: str, clusters: tuple[str, ...], content: int = 0) -> Resource:
-    message = envoy_api.message_class("envoy.config.route.v3.VirtualHost")(name=name, domains=[name])
+def host(name: str, clusters: tuple[str, ...], content: int = 0, more: tuple[str, ...] = ()) -> Resource:
+    domains = [name, *more]
+    message = envoy_api.message_class("envoy.config.route.v3.VirtualHost")(name=name, domains=domains)
     for used in clusters:
         message.routes.add(name=str(content)).route.cluster = used
     body = message.SerializeToString(deterministic=True)
-    return Resource(types.VIRTUAL_HOST, name, body, frozenset(clusters), claims=frozenset((name,)))
+    return Resource(types.VIRTUAL_HOST, name, body, frozenset(clusters), claims=frozenset(domains))
 
 
 def table(hosts: Mapping[str, Resource]) -> RouteTable:
@@ -40,6 +41,13 @@ def table(hosts: Mapping[str, Resource]) -> RouteTable:
     )
 
 
+def bare_table() -> Resource:
+    """A table whose virtual hosts come one by one."""
+    message = envoy_api.message_class("envoy.config.route.v3.RouteConfiguration")(name=TABLE)
+    message.vhds.config_source.ads.SetInParent()
+    return Resource(types.ROUTE, TABLE, message.SerializeToString(deterministic=True))
+
+
 def listener(name: str = "egress") -> Resource:
     message = envoy_api.message_class("envoy.config.listener.v3.Listener")(name=name)
     return Resource(types.LISTENER, name, message.SerializeToString(deterministic=True))
@@ -47,23 +55,32 @@ def listener(name: str = "egress") -> Resource:
 
 @dataclass
 class World:
-    """A mutable target; `snapshot` makes the next immutable one from the last, as translation does."""
+    """A mutable target; `snapshot` makes the next immutable one from the last, as translation does.
+
+    The host `moving` has one domain more. `apart`: virtual hosts are resources of their own.
+    """
 
     clusters: dict[str, int] = field(default_factory=dict)
     endpoints: dict[str, int] = field(default_factory=dict)
     hosts: dict[str, tuple[str, ...]] = field(default_factory=dict)
     bad: set[str] = field(default_factory=set)
+    moving: str = ""
+    apart: bool = False
     _sets: dict[str, ResourceSet] = field(default_factory=dict)
 
     def snapshot(self) -> Snapshot:
-        hosts = {name: host(name, used, BAD if name in self.bad else 0) for name, used in self.hosts.items()}
+        hosts = {
+            name: host(name, used, BAD if name in self.bad else 0, ("moving",) if name == self.moving else ())
+            for name, used in self.hosts.items()
+        }
         clusters = {name: BAD if name in self.bad else content for name, content in self.clusters.items()}
         endpoints = {name: BAD if f"{name} endpoints" in self.bad else n for name, n in self.endpoints.items()}
         wanted = {
             types.CLUSTER: [cluster(name, content) for name, content in clusters.items()],
             types.ENDPOINT: [assignment(name, content) for name, content in endpoints.items()],
             types.LISTENER: [listener()],
-            types.ROUTE: [table(hosts)],
+            types.ROUTE: [bare_table() if self.apart else table(hosts)],
+            types.VIRTUAL_HOST: [*hosts.values()] if self.apart else [],
         }
         for url, resources in wanted.items():
             old = self._sets.get(url, EMPTY)

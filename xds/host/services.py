@@ -28,6 +28,10 @@ METHODS: Final = (
     *_pair("envoy.service.endpoint.v3.EndpointDiscoveryService", "Endpoints", types.ENDPOINT),
     *_pair("envoy.service.listener.v3.ListenerDiscoveryService", "Listeners", types.LISTENER),
     *_pair("envoy.service.route.v3.RouteDiscoveryService", "Routes", types.ROUTE),
+    *_pair("envoy.service.route.v3.ScopedRoutesDiscoveryService", "ScopedRoutes", types.SCOPED_ROUTE),
+    Method("envoy.service.route.v3.VirtualHostDiscoveryService", "DeltaVirtualHosts", DELTA, types.VIRTUAL_HOST),
+    *_pair("envoy.service.secret.v3.SecretDiscoveryService", "Secrets", types.SECRET),
+    *_pair("envoy.service.extension.v3.ExtensionConfigDiscoveryService", "ExtensionConfigs", types.EXTENSION_CONFIG),
     *_pair("envoy.service.runtime.v3.RuntimeDiscoveryService", "Runtime", types.RUNTIME),
 )
 

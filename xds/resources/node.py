@@ -12,7 +12,8 @@ Version = tuple[int, int, int]
 @dataclass(frozen=True, slots=True)
 class Node:
     """`locality` is (region, zone, sub_zone). `user_agent` is "envoy 1.40.0" or what the client calls itself;
-    `version` is None unless it is an Envoy.
+    `version` is None unless it is an Envoy. `incremental_ads`: it speaks the incremental variant on an aggregated
+    stream, so that a route table can reach it as single virtual hosts.
     """
 
     id: str
@@ -22,3 +23,4 @@ class Node:
     user_agent: str = ""
     version: Version | None = None
     client_features: frozenset[str] = frozenset()
+    incremental_ads: bool = False

@@ -9,9 +9,22 @@ ENDPOINT: Final = PREFIX + "envoy.config.endpoint.v3.ClusterLoadAssignment"
 LISTENER: Final = PREFIX + "envoy.config.listener.v3.Listener"
 ROUTE: Final = PREFIX + "envoy.config.route.v3.RouteConfiguration"
 VIRTUAL_HOST: Final = PREFIX + "envoy.config.route.v3.VirtualHost"
+SCOPED_ROUTE: Final = PREFIX + "envoy.config.route.v3.ScopedRouteConfiguration"
+SECRET: Final = PREFIX + "envoy.extensions.transport_sockets.tls.v3.Secret"
+EXTENSION_CONFIG: Final = PREFIX + "envoy.config.core.v3.TypedExtensionConfig"
 RUNTIME: Final = PREFIX + "envoy.service.runtime.v3.Runtime"
 
-ORDER: Final = (CLUSTER, ENDPOINT, LISTENER, ROUTE, VIRTUAL_HOST, RUNTIME)
+ORDER: Final = (
+    SECRET,
+    CLUSTER,
+    ENDPOINT,
+    EXTENSION_CONFIG,
+    LISTENER,
+    SCOPED_ROUTE,
+    ROUTE,
+    VIRTUAL_HOST,
+    RUNTIME,
+)
 """Make before break: what others refer to comes first (xds_protocol, "Eventual consistency considerations")."""
 
 SHORT: Final = {
@@ -20,6 +33,9 @@ SHORT: Final = {
     LISTENER: "LDS",
     ROUTE: "RDS",
     VIRTUAL_HOST: "VHDS",
+    SCOPED_ROUTE: "SRDS",
+    SECRET: "SDS",
+    EXTENSION_CONFIG: "ECDS",
     RUNTIME: "RTDS",
 }
 """What people call the types, for logs, metrics and status."""

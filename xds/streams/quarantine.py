@@ -21,10 +21,15 @@ class Item(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Quarantine:
     """A pure value. `bad`: items refused on their own, with the version refused. `trials`: groups of suspects; the
-    first is what the client is given now, the others wait."""
+    first is what the client is given now, the others wait. `second`: items on their second chance.
+
+    What is refused on its own while others wait gets that chance after them: it may have been refused for the
+    domain that one of those is about to give up.
+    """
 
     bad: Mapping[Item, str] = field(default_factory=lambda: MappingProxyType({}))
     trials: tuple[frozenset[Item], ...] = ()
+    second: frozenset[Item] = frozenset()
 
     def __bool__(self) -> bool:
         return bool(self.bad or self.trials)
@@ -40,23 +45,37 @@ class Quarantine:
         Where it named them it has taken the others.
         """
         rest = self._without(items)
-        if culprits is None and len(items) == 1:
-            culprits = items.keys()
         bad = {item: version for item, version in self.bad.items() if item not in items}
+        if culprits is None and len(items) == 1:
+            (item,) = items
+            if rest and item not in self.second:
+                return Quarantine(MappingProxyType(bad), (*rest, frozenset(items)), self.second | {item})
+            culprits = items.keys()
         if culprits is not None:
             bad.update({item: items[item] for item in sorted(culprits)})
-            return Quarantine(MappingProxyType(bad), rest)
+            return self._next(bad, rest)
         suspects = sorted(items)
         middle = len(suspects) // 2
         halves = (frozenset(suspects[:middle]), frozenset(suspects[middle:]))
-        return Quarantine(MappingProxyType(bad), tuple(half for half in halves if half) + rest)
+        return self._next(bad, tuple(half for half in halves if half) + rest)
+
+    def passed(self) -> "Quarantine":
+        """The first group came to nothing, since it waits for others itself: it is tried after them, once more."""
+        first, *rest = self.trials
+        if rest and not first <= self.second:
+            return Quarantine(self.bad, (*rest, first), self.second | first)
+        return self.accepted(first)
+
+    def _next(self, bad: Mapping[Item, str], trials: tuple[frozenset[Item], ...]) -> "Quarantine":
+        second = self.second.intersection(frozenset[Item]().union(*trials))
+        return Quarantine(MappingProxyType(dict(bad)), trials, second)
 
     def accepted(self, items: Collection[Item]) -> "Quarantine":
         """A response with these items was taken."""
         if not self or not items:
             return self
         bad = {item: version for item, version in self.bad.items() if item not in items}
-        return Quarantine(MappingProxyType(bad), self._without(items))
+        return self._next(bad, self._without(items))
 
     def _without(self, items: Collection[Item]) -> tuple[frozenset[Item], ...]:
         return tuple(left for group in self.trials if (left := group.difference(items)))
@@ -67,7 +86,7 @@ class Quarantine:
         trials = tuple(left for group in self.trials if (left := group & versions.keys()))
         if len(bad) == len(self.bad) and trials == self.trials:
             return self
-        return Quarantine(MappingProxyType(bad), trials)
+        return self._next(bad, trials)
 
 
 INNOCENT = Quarantine()

@@ -5,7 +5,7 @@ frame; it answers with frames. So it can be stepped through in a test, and carri
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from xds.resources import types
@@ -103,7 +103,8 @@ class Stream:
             return self.node
         if request.node is None or not request.node.id:
             raise StreamError(Code.INVALID_ARGUMENT, "the first request of a stream must carry node.id")
-        self.node = request.node
+        aggregated_delta = self._only_type is None and self._variant is DELTA
+        self.node = replace(request.node, incremental_ads=aggregated_delta)
         self._server.on_event(Identified(self.node, self._variant.name, self._peer))
         self._rollout.target = self._server.view_of(self.node)
         return self.node
@@ -155,14 +156,16 @@ class Stream:
     def next_frame(self, now: float) -> bytes | None:
         """The next response to write, newest state first in make-before-break order; None if none is due."""
         self._rollout.settle(now, self.types)
-        for type_url in [*types.ORDER, *(self.types.keys() - set(types.ORDER))]:
-            state = self.types.get(type_url)
-            if state is None or state.awaits_answer(now, self._server.pace.patience):
-                continue
-            shown = self._rollout.shown(type_url, now, self.types)
-            if shown is not None and (data := self._take(state, shown, now)) is not None:
-                return data
-        return None
+        while True:
+            for type_url in [*types.ORDER, *(self.types.keys() - set(types.ORDER))]:
+                state = self.types.get(type_url)
+                if state is None or state.awaits_answer(now, self._server.pace.patience):
+                    continue
+                shown = self._rollout.shown(type_url, now, self.types)
+                if shown is not None and (data := self._take(state, shown, now)) is not None:
+                    return data
+            if not any(state.pass_over() for state in self.types.values()):
+                return None
 
     def _take(self, state: TypeState, shown: Layers, now: float) -> bytes | None:
         before = Before(state.base, state.owed)
