@@ -5,6 +5,7 @@ gets requests or gets none any more, a service that answers. It is looked for on
 the first edit.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
@@ -167,3 +168,35 @@ def _report(took: dict[str, float], variant: str) -> None:
     print(f"{variant}: in force after {median(took.values()):.3f} s (median), {deciles[-1]:.3f} s (p90)")  # noqa: T201
     for what, seconds in took.items():
         print(f"  {what}: {seconds:.3f} s")  # noqa: T201
+
+
+async def test_a_bulk_edit_that_goes_out_in_batches(tmp_path: Path, envoy_binary: Path, variant: str) -> None:
+    """New clusters for every service, published while Envoy is still warming those of the batch before."""
+    site = Site(tmp_path, flags=("--debounce-quiet", "20ms", "--debounce-limit", "50ms"))
+    names = [f"bulk-{i:03}" for i in range(200)]
+
+    def edit(number: int, service: str) -> None:
+        headers = {"response": {"set": {"x-edit": str(number)}}}
+        subset = f"s{number}"
+        rules = [{"name": "main", "to": subset, "headers": headers}]
+        site.route(service, {"subsets": {subset: {"app": "all"}}, "rules": rules})
+
+    async with AsyncExitStack() as running:
+        upstream = await running.enter_async_context(Upstream("all"))
+        for name in names:
+            site.service(name, upstream.endpoint(app="all"))
+            edit(0, name)
+        await running.enter_async_context(site.running())
+        envoy = await running.enter_async_context(site.envoy(envoy_binary, variant))
+        await envoy.live()
+        async with site.load(names[0], connections=2) as first, site.load(names[-1], connections=2) as last:
+            await last.more(10)
+            start = time.monotonic()
+            for name in names:
+                edit(1, name)
+                await asyncio.sleep(0.002)
+            for load in (first, last):
+                assert await load.in_force(lambda answer: answer.edit == "1", start) < SLOWEST_S
+        for load in (first, last):
+            assert load.failures() == []
+            assert _never_back(load)
