@@ -6,6 +6,7 @@ about it, so a file that is being written is not read half way. Reads happen for
 
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from typing import Final, NamedTuple
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 MAX_BYTES: Final = 16 * 1024 * 1024
+MAX_DIRECTORIES: Final = 10_000
 
 Content = bytes | OSError | None
 """A file's bytes, why it cannot be read, or None: it is gone."""
@@ -75,8 +77,8 @@ class Tree:
 
     Keys are paths relative to `root`, empty for a root that is a file: `root / key` is always the file's own path.
     Names that begin with a dot are left out: editors' swap files, and the `..data` directories through which
-    Kubernetes swaps a mounted ConfigMap. `known` are files that were there in an earlier life: those that are missing
-    from the first listing are told as gone.
+    Kubernetes swaps a mounted ConfigMap. A file whose name is not UTF-8 is in error. `known` are
+    files that were there in an earlier life: those that are missing from the first listing are told as gone.
     """
 
     def __init__(self, root: Path, known: Collection[str] = (), max_bytes: int = MAX_BYTES) -> None:
@@ -95,7 +97,11 @@ class Tree:
         if not stat.S_ISDIR(status.st_mode):
             return Listing({"": _signature(str(self.root))}, watched, root)
         walk = _Walk(self._seen.keys(), watched)
-        walk.directory(str(self.root), "", frozenset())
+        try:
+            walk.directory(str(self.root), "", frozenset())
+        except _TooManyError as error:
+            watched = {**_above(self.root), str(self.root): Watched(root, None)}
+            return Listing(watched=watched, root=root, error=Failure.of(error))
         if failed := walk.failed.get(""):
             return Listing(watched=watched, root=root, error=failed)
         return Listing(walk.files, watched, root)
@@ -159,7 +165,11 @@ def read_all(root: Path) -> dict[str, bytes | OSError]:
             raise listing.error.error(str(root))
         found |= tree.take(listing, listing)
         if not tree.unread(listing):
-            return {str(root / key): content for key, content in found.items() if content is not None}
+            return {shown(str(root / key)): content for key, content in found.items() if content is not None}
+
+
+class _TooManyError(OSError):
+    """A listing that would never end, or hold up everything: the path of a whole disk, or a symlink to it."""
 
 
 class _Walk:
@@ -170,6 +180,7 @@ class _Walk:
         self.failed: dict[str, Failure] = {}
         self._known = known
         self._watched = watched
+        self._directories = 0
 
     def directory(self, path: str, prefix: str, above: frozenset[Identity]) -> None:
         try:
@@ -181,23 +192,40 @@ class _Walk:
             return
         if identity in above:  # a symlink to a directory above it
             return
-        self._watched[path] = Watched(identity, None)
+        self._directories += 1
+        if self._directories > MAX_DIRECTORIES:
+            raise _TooManyError(0, f"there are more than {MAX_DIRECTORIES:,} directories in it; is it the right one?")
+        if is_text(path):
+            self._watched[path] = Watched(identity, None)
         for entry in entries:
             if entry.is_symlink():
                 _watch_target(self._watched, entry.path)
             if _is_directory(entry):
                 self.directory(entry.path, f"{prefix}{entry.name}/", above | {identity})
             elif entry.name.endswith(SUFFIXES):
-                self.files[prefix + entry.name] = _signature(entry.path)
+                key = prefix + entry.name
+                self.files[shown(key)] = _signature(entry.path) if is_text(key) else _NOT_TEXT
 
     def _cannot_list(self, prefix: str, error: OSError) -> None:
         """What cannot be listed has not been deleted: files known there are in error instead."""
         if prefix and isinstance(error, FileNotFoundError):
             return
         self.failed[prefix] = failure = Failure.of(error)
-        self.files.update((path, failure) for path in self._known if path.startswith(prefix))
+        self.files.update((path, failure) for path in self._known if path.startswith(shown(prefix)))
 
 
+def is_text(path: str) -> bool:
+    """Whether a path is text in UTF-8: a file's name may be any bytes, which Python then has as lone surrogates."""
+    return path.isascii() or not _SURROGATE.search(path)
+
+
+def shown(path: str) -> str:
+    """A path as text, for logs, JSON and the store; bytes that are not UTF-8 as `\\xe9`."""
+    return path if is_text(path) else os.fsencode(path).decode(errors="backslashreplace")
+
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_NOT_TEXT: Final = Failure(0, "its name is not UTF-8")
 _UNREAD: Final = _Seen(Failure(0, "not read yet"), b"")
 
 
@@ -231,6 +259,8 @@ def _digest(content: bytes | OSError) -> bytes:
 
 def _watch(watched: dict[str, Watched], directory: str, name: str) -> None:
     """Watch one name in a directory, in addition to what is watched there."""
+    if not is_text(directory):  # the kernel would, but watchfiles takes text only
+        return
     if (there := watched.get(directory)) is None:
         try:
             there = watched[directory] = Watched(_identity(os.stat(directory)), set())

@@ -1,5 +1,6 @@
 """The same way from files to an Envoy's configuration that `serve` goes, once, without a server."""
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,8 +48,8 @@ def read(settings: Settings, more_routes: Iterable[Path] = ()) -> Offline:
 
 def _contents(roots: Iterable[Path]) -> Mapping[str, bytes | OSError]:
     """Each file once, by the first of the paths that lead to it."""
-    found: dict[Path, tuple[str, bytes | OSError]] = {}
+    found: dict[str, tuple[str, bytes | OSError]] = {}
     for root in roots:
         for path, content in read_all(root).items():
-            found.setdefault(Path(path).resolve(), (path, content))
+            found.setdefault(os.path.realpath(path), (path, content))
     return dict(sorted(found.values()))

@@ -1,6 +1,7 @@
 """Following a path: the book gets what was read with its evidence, the store what is in force, bugs stay local."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -157,6 +158,28 @@ async def test_a_reader_that_fails_on_one_file_costs_that_file_only(tmp_path: Pa
         assert run.follower.book.problems[0].message.startswith("internal error, please report it: ZeroDivisionError")
         (tmp_path / "b.yaml").write_text("mended")
         await run.until(lambda: len(run.follower.book.good_texts) == 3)
+
+
+def not_utf8(root: Path) -> Path:
+    return Path(os.fsdecode(os.fsencode(root) + b"/caf\xe9.yaml"))
+
+
+async def test_a_file_whose_name_is_not_utf8_costs_that_file_only(tmp_path: Path) -> None:
+    root = tmp_path / "files"
+    root.mkdir()
+    (root / "a.yaml").write_text("one")
+    odd = not_utf8(root)
+    with LastGoodStore(tmp_path / "state") as store:
+        async with following(root, store) as run:
+            await run.until(lambda: bool(run.steps))
+            odd.write_text("two")
+            await run.until(lambda: bool(run.follower.book.problems))
+            (problem,) = run.follower.book.problems
+            assert problem.file == rf"{root}/caf\xe9.yaml"
+            (root / "b.yaml").write_text("three")
+            await run.until(lambda: "b.yaml" in store.load("words"))
+            odd.unlink()
+            await run.until(lambda: not run.follower.book.problems)
 
 
 async def test_a_path_that_cannot_be_read_is_told_and_stale_until_it_can(tmp_path: Path) -> None:

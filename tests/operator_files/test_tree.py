@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from operator_files import tree as tree_module
 from operator_files.tree import Content, Tree, read_all
 
 
@@ -181,6 +182,39 @@ def test_a_symlink_to_a_directory_above_ends(tmp_path: Path) -> None:
     (tmp_path / "sub" / "a.yaml").write_text("x")
     (tmp_path / "sub" / "up").symlink_to("..")
     assert look(Tree(tmp_path)) == {"sub/a.yaml": b"x"}
+
+
+def test_a_name_that_is_not_utf8_is_an_error_of_that_file_alone(tmp_path: Path) -> None:
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.yaml"))
+    below = Path(os.fsdecode(os.fsencode(tmp_path) + b"/d\xff/b.yaml"))
+    below.parent.mkdir()
+    for path in (odd, below, tmp_path / "a.yaml", tmp_path / "caf\u00e9.yaml"):
+        path.write_text("x")
+    news = look(tree := Tree(tmp_path))
+    assert news.keys() == {"a.yaml", "caf\u00e9.yaml", "caf\\xe9.yaml", "d\\xff/b.yaml"}
+    for key in ("caf\\xe9.yaml", "d\\xff/b.yaml"):
+        assert isinstance(error := news[key], OSError)
+        assert error.strerror == "its name is not UTF-8"
+    assert all(path.isprintable() for path in tree.list().watched), "what watchfiles can take"
+    odd.unlink()
+    assert look(tree) == {"caf\\xe9.yaml": None}
+
+
+def test_a_path_with_far_too_much_below_is_an_error_of_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tree_module, "MAX_DIRECTORIES", 4)
+    (tmp_path / "a.yaml").write_text("x")
+    tree = Tree(tmp_path)
+    look(tree)
+    for n in range(4):
+        (tmp_path / str(n)).mkdir()
+    listing = tree.list()
+    assert listing.error is not None
+    assert "more than 4 directories" in listing.error.reason
+    assert look(tree) == {}, "nothing is taken for gone"
+    (tmp_path / "0").rmdir()
+    assert tree.list().error is None
 
 
 def test_read_all_has_files_by_their_own_path(tmp_path: Path) -> None:

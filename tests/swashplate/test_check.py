@@ -90,6 +90,15 @@ def test_a_file_that_is_in_the_directory_is_checked_once(site: Site) -> None:
     assert "2 files" in result.stderr
 
 
+@pytest.mark.parametrize("name", [b"loop.yaml", b"caf\xe9.yaml"])
+def test_a_file_that_cannot_be_read_is_a_problem(site: Site, name: bytes) -> None:
+    os.symlink(name, os.fsencode(site.root / "routes") + b"/" + name)
+    result = check(site, "--no-envoy")
+    assert result.exit_code == 1
+    assert "error F015" in result.stdout
+    assert "3 files, 1 errors" in result.stderr
+
+
 def test_json(site: Site) -> None:
     site.write("routes/checkout.yaml", BROKEN)
     result = check(site, "--no-envoy", "-o", "json")
