@@ -1,6 +1,7 @@
 """`host:port`, as settings, flags and bootstraps write it."""
 
 import errno
+import os
 import socket
 from ipaddress import ip_address
 from typing import NamedTuple, Self
@@ -45,21 +46,33 @@ class Address(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-class AddressTakenError(OSError):
-    """Something else listens there. The message names the address, its use, and the flag that moves it."""
+class CannotListenError(OSError):
+    """The address cannot be had. The message names the address, its use, and the flag that moves it."""
 
-    def __init__(self, address: Address, use: str, flag: str) -> None:
-        super().__init__(f"{address} is taken: {use} cannot listen there. Choose another address with {flag}.")
+    def __init__(self, address: Address, use: str, flag: str, why: str) -> None:
+        super().__init__(f"{address} {why}: {use} cannot listen there. Choose another address with {flag}.")
+
+
+class AddressTakenError(CannotListenError):
+    """Something else listens there."""
+
+
+def cannot_listen(address: Address, use: str, flag: str, failure: OSError) -> CannotListenError:
+    """What listening failed with, in the operator's terms."""
+    if failure.errno == errno.EADDRINUSE:
+        return AddressTakenError(address, use, flag, "is taken")
+    # asyncio puts its own wording into strerror; resolvers have negative numbers and good wording.
+    known = failure.errno is not None and failure.errno > 0
+    reason = os.strerror(failure.errno or 0) if known else failure.strerror or str(failure)
+    return CannotListenError(address, use, flag, f"cannot be had ({reason})")
 
 
 def refuse_taken(address: Address, use: str, flag: str) -> None:
-    """Raises AddressTakenError, or the OSError that listening at `address` would raise."""
-    family, kind, protocol, _, place = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
-    with socket.socket(family, kind, protocol) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
+    """Raises CannotListenError where listening at `address` would fail."""
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(place)
-        except OSError as failure:
-            if failure.errno == errno.EADDRINUSE:
-                raise AddressTakenError(address, use, flag) from failure
-            raise
+    except OSError as failure:
+        raise cannot_listen(address, use, flag, failure) from failure

@@ -1,7 +1,6 @@
 """The admin HTTP server: health, metrics, status, what a node gets. For operators; it has no login."""
 
 import asyncio
-import errno
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from html import escape
@@ -10,7 +9,7 @@ from typing import Any, Final, Protocol
 from aiohttp import web
 
 from swashplate import VERSION, metrics
-from swashplate.address import Address, AddressTakenError
+from swashplate.address import Address, cannot_listen
 from swashplate.status import StatusReport
 
 PAGES: Final = {
@@ -49,7 +48,7 @@ class AdminServer:
         self._runner: web.AppRunner | None = None
 
     async def start(self, address: Address) -> Address:
-        """The address it is bound to (with the real port, where 0 was asked). AddressTakenError, OSError."""
+        """The address it is bound to (with the real port, where 0 was asked). Raises CannotListenError."""
         self._runner = web.AppRunner(self.application(), access_log=None, shutdown_timeout=1.0)
         await self._runner.setup()
         site = web.TCPSite(self._runner, address.host, address.port)
@@ -57,9 +56,7 @@ class AdminServer:
             await site.start()
         except OSError as failure:
             await self.stop()
-            if failure.errno == errno.EADDRINUSE:
-                raise AddressTakenError(address, "the admin server", "--admin") from failure
-            raise
+            raise cannot_listen(address, "the admin server", "--admin", failure) from failure
         return Address(address.host, self._runner.addresses[0][1])
 
     async def stop(self) -> None:

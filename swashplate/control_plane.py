@@ -69,7 +69,7 @@ class ControlPlane:
         metrics.follow(self.status)
 
     async def start(self) -> Address:
-        """Listens and follows the sources; the address it got. AddressTakenError, OSError."""
+        """Listens and follows the sources; the address it got. CannotListenError, OSError."""
         refuse_taken(self._settings.listen, "the ADS server", "--listen")
         port = await self._server.start()
         self._listen = Address(self._settings.listen.host, port)

@@ -37,7 +37,7 @@ def command(settings: Settings) -> None:
 async def serve(settings: Settings) -> None:
     """Serves until SIGTERM or SIGINT; a second one ends the process at once.
 
-    Raises StoreError, AddressTakenError, OSError where it cannot begin.
+    Raises StoreError, CannotListenError, OSError where it cannot begin.
     """
     log = structlog.get_logger()
     stop = asyncio.Event()

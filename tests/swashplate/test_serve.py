@@ -114,6 +114,23 @@ def test_a_taken_port_is_named_with_its_flag(site: Site, flag: str, use: str) ->
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("place", "why"),
+    [
+        ("no-such-host.invalid:18000", "cannot be had ("),
+        ("192.0.2.1:18000", "cannot be had (Cannot assign requested"),
+    ],
+)
+@pytest.mark.parametrize(("flag", "use"), [("--listen", "the ADS server"), ("--admin", "the admin server")])
+def test_an_address_that_cannot_be_had_is_named_with_its_flag(
+    site: Site, flag: str, use: str, place: str, why: str
+) -> None:
+    done = subprocess.run(command(site, flag, place), capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    assert done.returncode == 2
+    assert f"Error: {place} {why}" in done.stderr
+    assert f"): {use} cannot listen there. Choose another address with {flag}." in done.stderr
+
+
 def test_a_state_directory_is_for_one_process(site: Site, tmp_path: Path) -> None:
     state = str(tmp_path / "state")
     with serving(site, "--state", state) as server:
