@@ -57,7 +57,7 @@ def parse_percent(text: object) -> Fraction:
     """A share in percent, 0 to 100 in steps of 0.01: `10%`, `0.5%`. Raises what `refused` makes."""
     match = _PERCENT.fullmatch(text) if isinstance(text, str) else None
     if match is None:
-        plain = isinstance(text, (int, float)) and not isinstance(text, bool)
+        plain = isinstance(text, (int, float)) and not isinstance(text, bool) and 0 <= text <= 100
         fix = f"write `{text}%`, with the sign" if plain else "write a number with a percent sign, such as `10%`"
         raise refused(f"`{_brief(text)}` is not a percentage", fix)
     value = Fraction(match[1])

@@ -57,7 +57,8 @@ def _explained(error: ErrorDetails, given: Mapping[str, str]) -> str:
     name = str(error["loc"][0])
     fix = error.get("ctx", {}).get("fix")
     place = environment_variable(name) if _source(name) is ParameterSource.ENVIRONMENT else flag(name)
-    return f"{place}: {error['msg']}{f'; {fix}' if fix else ''} (got {given.get(name)!r})"
+    got = f" (got {given[name]!r})" if name in given else ""
+    return f"{place}: {error['msg']}{f'; {fix}' if fix else ''}{got}"
 
 
 def _source(name: str) -> ParameterSource | None:

@@ -7,11 +7,12 @@ this model.
 import socket
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
-from operator_files.values import parse_duration, refused, show_duration
+from operator_files.tree import is_text, shown
+from operator_files.values import name_of, parse_duration, refused, show_duration
 from swashplate import logs
 from swashplate.address import Address
 
@@ -42,6 +43,18 @@ def _duration(value: object) -> object:
     return timedelta(0) if str(value) in ("0", "0s", "0ms") else parse_duration(value)
 
 
+def _path(value: object) -> object:
+    if not isinstance(value, str | Path | None):
+        raise refused("this must be a path", "write it as text")
+    if value is not None and not is_text(str(value)):
+        raise refused(f"`{shown(str(value))}` is not UTF-8", "use a path that is")
+    return value
+
+
+_NAMESPACE: Final = name_of("namespace")
+_DOMAIN: Final = name_of("domain", 253, dotted=True)
+
+PathSetting = Annotated[Path, BeforeValidator(_path)]
 AddressSetting = Annotated[Address, BeforeValidator(_address)]
 IpAddressSetting = Annotated[Address, BeforeValidator(_ip_address)]
 Duration = Annotated[timedelta, BeforeValidator(_duration)]
@@ -52,11 +65,11 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
-    services: Path | None = Field(
+    services: PathSetting | None = Field(
         None, description="File of services and their endpoints, or a directory of such files. Watched."
     )
-    routes: Path | None = Field(None, description="Directory of route files (or one such file). Watched.")
-    state: Path | None = Field(
+    routes: PathSetting | None = Field(None, description="Directory of route files (or one such file). Watched.")
+    state: PathSetting | None = Field(
         None,
         description=(
             "Directory that keeps the last good services and routes over a restart. Without it, a restart serves "
@@ -70,11 +83,11 @@ class Settings(BaseModel):
         Address("127.0.0.1", 18001),
         description="Address of the admin HTTP server: health, metrics, status. It has no login: keep it private.",
     )
-    namespace: str = Field(
-        "default", min_length=1, description="Namespace of services and routes that name none themselves."
+    namespace: Annotated[str, BeforeValidator(_NAMESPACE)] = Field(
+        "default", description="Namespace of services and routes that name none themselves."
     )
-    cluster_domain: str = Field(
-        "cluster.local", min_length=1, description="Last part of the names name.namespace.svc.<cluster domain>."
+    cluster_domain: Annotated[str, BeforeValidator(_DOMAIN)] = Field(
+        "cluster.local", description="Last part of the names name.namespace.svc.<cluster domain>."
     )
     egress: IpAddressSetting = Field(
         Address("127.0.0.1", 10000),

@@ -62,6 +62,8 @@ def test_refused_durations(value: object, message: str, fix: str) -> None:
     ("value", "message", "fix"),
     [
         (90, "`90` is not a percentage", "write `90%`, with the sign"),
+        (float("nan"), "`nan` is not a percentage", "write a number with a percent sign, such as `10%`"),
+        (-5, "`-5` is not a percentage", "write a number with a percent sign, such as `10%`"),
         ("90", "`90` is not a percentage", "write a number with a percent sign, such as `10%`"),
         ("100.01%", "`100.01%` is more than 100%", "write at most `100%`"),
         ("0.125%", "`0.125%` is finer than 0.01%", "write `0.12%`"),

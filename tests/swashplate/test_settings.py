@@ -83,7 +83,7 @@ def test_paths_in_a_file_are_relative_to_it(config: Path, monkeypatch: pytest.Mo
 
 def test_problems_of_a_file_are_all_shown_in_place(tmp_path: Path) -> None:
     file = tmp_path / "s.yaml"
-    file.write_text("log_level: loud\nlistne: 127.0.0.1:1\nadmin: 18001\n")
+    file.write_text("log_level: loud\nlistne: 127.0.0.1:1\nadmin: 18001\nroutes: 5\n")
     result, got = invoke("--config", str(file))
     assert got is None
     assert result.exit_code == 2
@@ -98,6 +98,10 @@ def test_problems_of_a_file_are_all_shown_in_place(tmp_path: Path) -> None:
         f"{file}:3:8: error F013: this must be an address: host:port, such as 127.0.0.1:18000 or [::1]:18000\n"
         "  admin: 18001\n"
         "         ^^^^^\n"
+        f"{file}:4:9: error F013: this must be a path\n"
+        "  routes: 5\n"
+        "          ^\n"
+        "  fix: write it as text\n"
     )
 
 
@@ -121,7 +125,11 @@ def test_a_file_that_is_none(tmp_path: Path, content: bytes | None, said: str) -
         (["--listen", "nowhere"], {}, "--listen: 'nowhere' is not host:port, such as 127.0.0.1:18000 or"),
         ([], {"SWASHPLATE_LISTEN": "nowhere"}, "SWASHPLATE_LISTEN: 'nowhere' is not host:port"),
         (["--debounce-quiet", "100"], {}, "--debounce-quiet: `100` is not a duration; write a number with its unit"),
-        (["--debounce-quiet", "1s"], {}, "--debounce-limit: this must be at least debounce_quiet, which is 1s"),
+        (["--debounce-quiet", "1s"], {}, "--debounce-limit: this must be at least debounce_quiet, which is 1s\n"),
+        (["--namespace", "a/b"], {}, "--namespace: `a/b` is no namespace; use letters, digits, `-` and `_`"),
+        (["--namespace", ""], {}, "--namespace: "),
+        (["--cluster-domain", "a b"], {}, "--cluster-domain: `a b` is no domain"),
+        (["--routes", "caf\udce9"], {}, "--routes: `caf\\xe9` is not UTF-8"),
         (["--egress", "localhost:1"], {}, "--egress: `localhost` is a name, and Envoy listens at an IP address"),
         (["--ingress", "localhost:1"], {}, "--ingress: `localhost` is a name"),
         (["--log-level", "loud"], {}, "--log-level: "),
