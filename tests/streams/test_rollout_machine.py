@@ -196,5 +196,5 @@ TestSotw = Rollouts.TestCase
 TestDelta = IncrementalRollouts.TestCase
 TestVirtualHosts = VirtualHostRollouts.TestCase
 TestSotw.settings = TestDelta.settings = TestVirtualHosts.settings = settings(
-    max_examples=150, stateful_step_count=40, deadline=None
+    max_examples=120, stateful_step_count=40, deadline=None
 )
