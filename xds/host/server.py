@@ -2,13 +2,15 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
 import grpc
 from grpc import aio
 
-from xds.host.services import LOAD_REPORTING, METHODS, Method
+from xds.host.rpc import CALL_ENDED, Ending, Served, generic_handlers, served
+from xds.host.rpc import Call as Context
+from xds.host.services import METHODS, Method
 from xds.resources.node import Node
 from xds.resources.snapshot import NOTHING, Snapshot
 from xds.streams.errors import Code, StreamError
@@ -17,8 +19,6 @@ from xds.streams.rollout import Pace
 from xds.streams.shared import Shared
 from xds.streams.status import ClientStatus
 from xds.streams.stream import Server, Stream
-
-Context = aio.ServicerContext[Any, bytes]
 
 OPTIONS: Final = (
     ("grpc.so_reuseport", 0),  # a second server on the port is an error, not a silent half of the traffic
@@ -39,6 +39,7 @@ class XdsServer:
     `view_of` gives a node's snapshot now, and `origin_of` the one it had before this process started, if known.
     `why_not_ready` gives a reason while discovery has not synced, for which streams are refused with UNAVAILABLE: a
     half-empty first answer would take endpoints away. `on_event` is told what happens on streams; it must not raise.
+    `beside` are the methods of other services on the same port; `ending` tells them when to let go of their calls.
     """
 
     def __init__(
@@ -51,27 +52,22 @@ class XdsServer:
         why_not_ready: Callable[[], str | None] = lambda: None,
         on_event: Callable[[Event], None] = lambda _: None,
         pace: Pace | None = None,
+        beside: Iterable[Served] = (),
+        ending: Ending | None = None,
     ) -> None:
         self._server = Server(view_of, Shared(identifier), origin_of, pace or Pace(), on_event=on_event)
         self._listen = listen
         self._why_not_ready = why_not_ready
         self._carriers: set[_Carrier] = set()
-        self._ending: str | None = None
-        self._stopping = asyncio.Event()
+        self._beside = tuple(beside)
+        self._ending = ending or Ending()
         self._grpc: aio.Server | None = None
 
     async def start(self) -> int:
         """Binds and serves; the port it got. Raises OSError where the address can't be had."""
         server = aio.server(options=OPTIONS)
-        by_service: dict[str, dict[str, grpc.RpcMethodHandler[Any, Any]]] = {}
-        for method in METHODS:
-            handlers = by_service.setdefault(method.service, {})
-            handlers[method.name] = grpc.stream_stream_rpc_method_handler(self._handler(method))
-        service, name = LOAD_REPORTING
-        by_service[service] = {name: grpc.stream_stream_rpc_method_handler(self._take_reports)}
-        server.add_generic_rpc_handlers(
-            tuple(grpc.method_handlers_generic_handler(service, methods) for service, methods in by_service.items())
-        )
+        own = (served(method.rpc, self._handler(method)) for method in METHODS)
+        server.add_generic_rpc_handlers(generic_handlers((*own, *self._beside)))
         try:
             port = server.add_insecure_port(self._listen)
         except RuntimeError as error:
@@ -84,8 +80,7 @@ class XdsServer:
 
     async def stop(self, grace_s: float = 1.0) -> None:
         """Ends every stream with UNAVAILABLE, so that clients reconnect elsewhere at once, then the server."""
-        self._ending = "this server is shutting down"
-        self._stopping.set()
+        self._ending.begin("this server is shutting down")
         for carrier in self._carriers:
             carrier.wake.set()
         if self._grpc is not None:
@@ -103,20 +98,24 @@ class XdsServer:
         known = [status for carrier in self._carriers if (status := carrier.stream.status()) is not None]
         return tuple(sorted(known, key=lambda status: (status.node_id, status.connected_at)))
 
+    def streams(self) -> tuple[Stream, ...]:
+        """Every stream, also of clients that have not said yet who they are."""
+        return tuple(carrier.stream for carrier in self._carriers)
+
     def nodes(self) -> tuple[Node, ...]:
         """The connected nodes as they described themselves."""
         return tuple(node for carrier in self._carriers if (node := carrier.stream.node) is not None)
 
     def _handler(self, method: Method) -> Callable[[Any, Context], Awaitable[None]]:
         async def serve(_: Any, context: Context) -> None:
-            if (reason := self._ending or self._why_not_ready()) is not None:
+            if (reason := self._ending.reason or self._why_not_ready()) is not None:
                 await context.abort(grpc.StatusCode.UNAVAILABLE, reason)
             stream = Stream(self._server, method.variant, method.type_url, context.peer(), time.time())
             carrier = _Carrier(stream, context)
             self._carriers.add(carrier)
             why = "closed by the client"
             try:
-                await carrier.run(lambda: self._ending)
+                await carrier.run(self._ending)
             except StreamError as error:
                 why = f"{error.code.name}: {error}"
                 await context.abort(_STATUS[error.code], str(error))
@@ -125,17 +124,6 @@ class XdsServer:
                 stream.closed(time.time(), why)
 
         return serve
-
-    async def _take_reports(self, _: Any, context: Context) -> None:
-        """Load reports are read and dropped, until the client closes or this server stops."""
-        loop = asyncio.get_running_loop()
-        reading, stopping = loop.create_task(_drained(context)), loop.create_task(self._stopping.wait())
-        try:
-            await asyncio.wait((reading, stopping), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            stopping.cancel()
-        if not reading.done():
-            await context.abort(grpc.StatusCode.UNAVAILABLE, self._ending or "")
 
 
 class _Carrier:
@@ -148,12 +136,12 @@ class _Carrier:
         self._context = context
         self._error: BaseException | None = None
 
-    async def run(self, ending: Callable[[], str | None]) -> None:
+    async def run(self, ending: Ending) -> None:
         """Until the client closes. Raises StreamError where the stream has to be ended with a status."""
         reader = asyncio.get_running_loop().create_task(self._read())
         while not reader.done():
             self.wake.clear()
-            if (reason := ending()) is not None:
+            if (reason := ending.reason) is not None:
                 raise StreamError(Code.UNAVAILABLE, reason)
             await self._write_all()
             if not self.wake.is_set():
@@ -185,25 +173,14 @@ class _Carrier:
                 self.wake.set()
         except StreamError as error:
             self._error = error
-        except _CALL_ENDED:
+        except CALL_ENDED:
             pass
         finally:
             self.wake.set()
 
-
-_CALL_ENDED: Final = (aio.BaseError, asyncio.InvalidStateError)
-"""What a read raises when the call ends meanwhile, by either side."""
 
 _STATUS: Final = {
     Code.INVALID_ARGUMENT: grpc.StatusCode.INVALID_ARGUMENT,
     Code.RESOURCE_EXHAUSTED: grpc.StatusCode.RESOURCE_EXHAUSTED,
     Code.UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
 }
-
-
-async def _drained(context: Context) -> None:
-    try:
-        while await context.read() is not aio.EOF:
-            pass
-    except _CALL_ENDED:
-        pass

@@ -2,6 +2,7 @@
 
 from typing import Final, NamedTuple
 
+from xds.host.rpc import Rpc
 from xds.resources import types
 from xds.streams.stream import DELTA, SOTW, Variant
 
@@ -13,6 +14,13 @@ class Method(NamedTuple):
     name: str
     variant: Variant
     type_url: str | None
+
+    @property
+    def rpc(self) -> Rpc:
+        """The method as gRPC has it."""
+        delta = "Delta" if self.variant is DELTA else ""
+        request, response = (f"envoy.service.discovery.v3.{delta}Discovery{kind}" for kind in ("Request", "Response"))
+        return Rpc(self.service, self.name, request, response, client_streams=True, server_streams=True)
 
 
 def _pair(service: str, what: str, type_url: str | None, *, suffix: str = "") -> tuple[Method, Method]:
@@ -34,6 +42,3 @@ METHODS: Final = (
     *_pair("envoy.service.extension.v3.ExtensionConfigDiscoveryService", "ExtensionConfigs", types.EXTENSION_CONFIG),
     *_pair("envoy.service.runtime.v3.RuntimeDiscoveryService", "Runtime", types.RUNTIME),
 )
-
-LOAD_REPORTING: Final = ("envoy.service.load_stats.v3.LoadReportingService", "StreamLoadStats")
-"""Accepted and never answered: a client sends no reports until it is told which ones are wanted."""
