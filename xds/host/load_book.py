@@ -1,0 +1,132 @@
+"""What clients report of the load they send to clusters: the last report of each, added up. No I/O, no clock."""
+
+from collections import Counter
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, NamedTuple
+
+MAX_ENTRIES: Final = 100_000
+"""How many clusters and localities are kept, summed over reporters; more are counted in the totals only."""
+
+MAX_CLUSTERS: Final = 10_000
+"""How many clusters have totals of their own, for their names come from clients; others share one."""
+
+OTHERS: Final = "(others)"
+"""In place of a cluster's name: all that came after the first MAX_CLUSTERS."""
+
+MISSED: Final = 3
+"""After as many intervals without a report, a reporter's last one tells nothing of now."""
+
+
+class Locality(NamedTuple):
+    region: str
+    zone: str
+    sub_zone: str
+
+
+class Target(NamedTuple):
+    """Where load goes: a cluster's endpoints in one locality."""
+
+    cluster: str
+    locality: Locality
+
+
+class Load(NamedTuple):
+    """Requests that ended in an interval, well or badly, those dropped without being sent, and those under way."""
+
+    successes: int = 0
+    errors: int = 0
+    dropped: int = 0
+    in_flight: int = 0
+
+    def plus(self, other: "Load", sign: int = 1) -> "Load":
+        return Load(*(mine + sign * theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+Report = Mapping[Target, Load]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The last reports about one target, of all `reporters` that had anything to say of it.
+
+    `seconds` is the length of their intervals, on average.
+    """
+
+    target: Target
+    load: Load
+    reporters: int
+    seconds: float
+
+
+class _Last(NamedTuple):
+    report: Report
+    at: float
+    seconds: float
+
+
+class _Sum(NamedTuple):
+    load: Load
+    reporters: int
+    seconds: float
+
+
+class LoadBook:
+    """Last reports by reporter (any key that stands for one stream), and totals since the start. Times in seconds."""
+
+    def __init__(self, max_entries: int = MAX_ENTRIES, max_clusters: int = MAX_CLUSTERS) -> None:
+        self._max_entries, self._max_clusters = max_entries, max_clusters
+        self._last: dict[Hashable, _Last] = {}
+        self._sums: dict[Target, _Sum] = {}
+        self._entries = 0
+        self.totals: dict[str, Counter[str]] = {}
+        """By cluster since the start: `successes`, `errors`, `dropped`."""
+        self.left_out = 0
+        """Entries of reports that there was no room for."""
+
+    def report(self, reporter: Hashable, report: Report, now: float, seconds: float) -> None:
+        """A reporter's newest report, about the last `seconds`. It replaces the one before."""
+        self.forget(reporter)
+        for target, load in report.items():
+            self._count(target.cluster, load)
+        room = self._max_entries - self._entries
+        kept = dict(islice(report.items(), room))
+        self.left_out += len(report) - len(kept)
+        self._entries += len(kept)
+        self._last[reporter] = last = _Last(kept, now, seconds)
+        self._add(last, 1)
+
+    def forget(self, reporter: Hashable) -> None:
+        """It has gone; what it said of its last interval with it."""
+        if (last := self._last.pop(reporter, None)) is not None:
+            self._entries -= len(last.report)
+            self._add(last, -1)
+
+    def summaries(self, now: float) -> tuple[Summary, ...]:
+        """By cluster and locality, from reports that are not too old."""
+        for reporter in [key for key, last in self._last.items() if now - last.at > MISSED * last.seconds]:
+            self.forget(reporter)
+        return tuple(
+            Summary(target, load, reporters, seconds / reporters)
+            for target, (load, reporters, seconds) in sorted(self._sums.items())
+        )
+
+    @property
+    def reporters(self) -> int:
+        return len(self._last)
+
+    def _add(self, last: _Last, sign: int) -> None:
+        for target, load in last.report.items():
+            known = self._sums.pop(target, _NOTHING)
+            if reporters := known.reporters + sign:
+                self._sums[target] = _Sum(known.load.plus(load, sign), reporters, known.seconds + sign * last.seconds)
+
+    def _count(self, cluster: str, load: Load) -> None:
+        if cluster not in self.totals and len(self.totals) >= self._max_clusters:
+            cluster = OTHERS
+        total = self.totals.setdefault(cluster, Counter())
+        total.update(successes=load.successes, errors=load.errors, dropped=load.dropped)
+
+
+_NOTHING: Final = _Sum(Load(), 0, 0.0)

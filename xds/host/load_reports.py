@@ -1,0 +1,100 @@
+"""Load reporting (LRS): clients say how many requests they sent where, and how those ended.
+
+A client reports nothing until it is told what is wanted (envoy/service/load_stats/v3/lrs.proto), so with an interval
+of zero its stream is only kept open.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import grpc
+from google.protobuf.message import DecodeError
+from grpc import aio
+
+import envoy_api
+from xds.host.load_book import Load, LoadBook, Locality, Report, Target
+from xds.host.rpc import Call, Ending, Rpc, Served, served, until_ending
+
+_REQUEST: Final = "envoy.service.load_stats.v3.LoadStatsRequest"
+_RESPONSE: Final = "envoy.service.load_stats.v3.LoadStatsResponse"
+
+STREAM_LOAD_STATS: Final = Rpc(
+    "envoy.service.load_stats.v3.LoadReportingService",
+    "StreamLoadStats",
+    _REQUEST,
+    _RESPONSE,
+    client_streams=True,
+    server_streams=True,
+)
+
+
+class LoadReports:
+    """Collects reports into `book`, from each client every `interval` seconds."""
+
+    def __init__(
+        self, book: LoadBook, interval: float, ending: Ending, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._book, self._interval, self._ending, self._now = book, interval, ending, now
+
+    def methods(self) -> tuple[Served, ...]:
+        return (served(STREAM_LOAD_STATS, self._serve),)
+
+    async def _serve(self, _: Any, call: Call) -> None:
+        reporter = object()
+        try:
+            await until_ending(call, self._ending, self._converse(reporter, call))
+        finally:
+            self._book.forget(reporter)
+
+    async def _converse(self, reporter: object, call: Call) -> None:
+        asked = not self._interval
+        while (data := await call.read()) is not aio.EOF:
+            try:
+                message = envoy_api.message_class(_REQUEST).FromString(data)
+            except DecodeError as error:
+                await call.abort(grpc.StatusCode.INVALID_ARGUMENT, f"not a {_REQUEST}: {error}")
+            if report := load_report(message):
+                self._book.report(reporter, report, self._now(), _interval(message) or self._interval)
+            else:
+                self._book.forget(reporter)
+            if not asked:
+                asked = True
+                await call.write(self._wanted())
+
+    def _wanted(self) -> bytes:
+        """All clusters, by locality and not by endpoint: whose numbers would be the mesh's size squared."""
+        nanos = round(self._interval * 1e9)
+        interval = {"seconds": nanos // 10**9, "nanos": nanos % 10**9}
+        return envoy_api.encode(
+            envoy_api.message(_RESPONSE, send_all_clusters=True, load_reporting_interval=interval)
+        )
+
+
+def load_report(message: Any) -> Report:
+    """The part of a LoadStatsRequest that says anything: idle clusters are left out, priorities summed."""
+    report: dict[Target, Load] = {}
+    for cluster in message.cluster_stats:
+        if not (cluster.upstream_locality_stats or cluster.total_dropped_requests):
+            continue
+        for part in cluster.upstream_locality_stats:
+            where = part.locality
+            target = Target(cluster.cluster_name, Locality(where.region, where.zone, where.sub_zone))
+            load = Load(
+                successes=part.total_successful_requests,
+                errors=part.total_error_requests,
+                in_flight=part.total_requests_in_progress,
+            )
+            report[target] = report[target].plus(load) if target in report else load
+        if dropped := cluster.total_dropped_requests:
+            nowhere = Target(cluster.cluster_name, Locality("", "", ""))
+            report[nowhere] = report.get(nowhere, Load()).plus(Load(dropped=dropped))
+    return report
+
+
+def _interval(message: Any) -> float:
+    """What the clients took as an interval, in seconds; 0 where they don't say."""
+    return max(
+        (c.load_report_interval.seconds + c.load_report_interval.nanos / 1e9 for c in message.cluster_stats),
+        default=0.0,
+    )
