@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Final
 
 from envoy_api import encode, message
-from mesh.service import ANYWHERE, Endpoint, Health, Labels, Locality
+from mesh.service import Endpoint, Health, Labels, Locality
 from xds.resources.resource import varint
 
 _CLUSTER_NAME: Final = b"\x0a"  # ClusterLoadAssignment.cluster_name = 1
@@ -70,8 +70,7 @@ def _locality_endpoints(locality: Locality, endpoints: tuple[Endpoint, ...]) -> 
 
 @lru_cache(maxsize=2**10)
 def _encoded_locality(locality: Locality) -> bytes:
-    if locality == ANYWHERE:
-        return b""
+    """Also the unknown one: a gRPC client rejects an assignment that leaves a locality out (seen)."""
     region, zone, sub_zone = locality
     where = {"region": region, "zone": zone, "sub_zone": sub_zone}
     return encode(message("envoy.config.endpoint.v3.LocalityLbEndpoints", locality=where))
