@@ -154,4 +154,5 @@ def translation_settings(settings: Settings) -> TranslationSettings:
         egress=settings.egress,
         ingress=settings.ingress,
         system_roots=settings.system_roots,
+        vhds=settings.vhds,
     )

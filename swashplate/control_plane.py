@@ -148,7 +148,7 @@ class ControlPlane:
 
         Raises ValueError for a version that is none, or that is not supported.
         """
-        connected = {node.id: node for node in self._server.nodes()}
+        connected = {node.id: replace(node, incremental_ads=False) for node in self._server.nodes()}
         node = connected.get(node_id) or Node(node_id, node_id, version=NEWEST_ENVOY)
         if cluster:
             node = replace(node, cluster=cluster)

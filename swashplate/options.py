@@ -90,7 +90,7 @@ def _config_option(command: Any) -> Any:
     )(command)
 
 
-_METAVARS = {Path: "PATH", Address: "HOST:PORT", timedelta: "DURATION", str: "TEXT"}
+_METAVARS = {Path: "PATH", Address: "HOST:PORT", timedelta: "DURATION", str: "TEXT", bool: "[true|false]"}
 
 
 def _metavar(name: str) -> str:

@@ -120,6 +120,13 @@ class Settings(BaseModel):
         ge=timedelta(0),
         description="A change goes out after this long at the latest, however much goes on changing.",
     )
+    vhds: bool = Field(
+        True,
+        description=(
+            "Send virtual hosts one by one (VHDS) to Envoys that speak incremental ADS: an edit of one service's "
+            "routes then costs some hundred bytes, not the whole table. Others always get the table."
+        ),
+    )
     rollout_patience: Duration = Field(
         timedelta(seconds=2),
         ge=timedelta(0),
@@ -173,4 +180,6 @@ def written(value: Any) -> str | None:
     """A setting's value as an operator would write it; None for no value."""
     if isinstance(value, timedelta):
         return show_duration(value) or "0"
+    if isinstance(value, bool):
+        return str(value).lower()
     return None if value is None else str(value)

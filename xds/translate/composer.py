@@ -34,12 +34,14 @@ _NOBODY = ""
 class ViewKey(NamedTuple):
     """What decides a node's view: equal keys share one snapshot.
 
-    `namespace` is whose short names it may use, `own` the service that it takes inbound requests for.
+    `namespace` is whose short names it may use, `own` the service that it takes inbound requests for, `hosts_apart`
+    whether virtual hosts are resources of their own.
     """
 
     namespace: str
     features: Features
     own: ServiceName | None
+    hosts_apart: bool = False
 
 
 class _Inbound(NamedTuple):
@@ -180,7 +182,8 @@ class Composer:
         if namespace not in self._namespaces:
             namespace = _NOBODY
         own = self.own_service(node) if self._settings.ingress is not None else None
-        return ViewKey(namespace, features_of(node.version), own)
+        hosts_apart = self._settings.vhds and node.incremental_ads and node.version is not None
+        return ViewKey(namespace, features_of(node.version), own, hosts_apart)
 
     def _namespace(self, node: Node) -> str:
         named = node.metadata.get("namespace")
@@ -200,11 +203,13 @@ class Composer:
     def _view_layers(self, key: ViewKey) -> dict[str, Layers]:
         shared = self._layers
         inbound = self._own_layers(key.own) if key.own is not None else _Inbound((), EMPTY, EMPTY)
+        routes = shared.routes(key.namespace, key.features)
         return {
             types.CLUSTER: (shared.clusters, inbound.clusters),
             types.ENDPOINT: (shared.endpoints,),
             types.LISTENER: (shared.listeners, inbound.listeners),
-            types.ROUTE: (shared.routes(key.namespace, key.features),),
+            types.ROUTE: (routes.apart if key.hosts_apart else routes.table,),
+            types.VIRTUAL_HOST: (routes.hosts,) if key.hosts_apart else (),
             types.RUNTIME: (shared.runtime,),
         }
 

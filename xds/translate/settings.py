@@ -13,7 +13,8 @@ class TranslationSettings:
     `egress` is where every Envoy takes its applications' outgoing HTTP requests. `ingress`, when set, is where a node
     that names its own service takes that service's requests, for 127.0.0.1 at the service's port. `system_roots` is
     the file, on the Envoys' machines, of the authorities they trust where a policy names none: Envoy itself has no
-    notion of the system's roots, and verifies nothing without a file.
+    notion of the system's roots, and verifies nothing without a file. `vhds`: Envoys that speak incremental ADS get
+    their virtual hosts one by one.
     """
 
     namespace: str = "default"
@@ -21,3 +22,4 @@ class TranslationSettings:
     egress: Address = ("127.0.0.1", 10000)
     ingress: Address | None = None
     system_roots: str = "/etc/ssl/certs/ca-certificates.crt"
+    vhds: bool = False

@@ -46,13 +46,13 @@ class SharedLayers:
         self._hosts: dict[str, HostPart] = {}
         self._routes: dict[tuple[str, Features], RouteLayer] = {}
 
-    def routes(self, namespace: str, features: Features) -> ResourceSet:
-        """The route table for viewers in that namespace, made when first asked for and kept current since."""
+    def routes(self, namespace: str, features: Features) -> RouteLayer:
+        """The routes for viewers in that namespace, made when first asked for and kept current since."""
         key = namespace, features
         if (layer := self._routes.get(key)) is None:
             layer = self._routes[key] = RouteLayer(namespace, features)
             layer.update(self._hosts, self._hosts, self._claims)
-        return layer.resources
+        return layer
 
     def forget_viewers(self, namespace: str) -> None:
         """No node looks from that namespace any more."""
