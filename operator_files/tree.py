@@ -8,7 +8,8 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -16,6 +17,8 @@ from typing import Final, NamedTuple
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 MAX_BYTES: Final = 16 * 1024 * 1024
 MAX_DIRECTORIES: Final = 10_000
+_TRIES: Final = 50
+_TRY_AGAIN_S: Final = 0.02
 
 Content = bytes | OSError | None
 """A file's bytes, why it cannot be read, or None: it is gone."""
@@ -108,9 +111,14 @@ class Tree:
 
     def unread(self, listing: Listing) -> bool:
         """Whether it shows something that `take` has not taken yet."""
-        if listing.error is not None:
-            return False
-        return any(self._at(path) != listing.files.get(path) for path in self._seen.keys() | listing.files.keys())
+        return any(True for _ in self.waiting(listing))
+
+    def waiting(self, listing: Listing) -> Iterator[str]:
+        """What it shows, or shows as gone, and `take` has not taken yet."""
+        if listing.error is None:
+            for path in self._seen.keys() | listing.files.keys():
+                if self._at(path) != listing.files.get(path):
+                    yield path
 
     def take(self, before: Listing, now: Listing, *, every_file: bool = False) -> dict[str, Content]:
         """The new content of files that changed and that both listings agree about.
@@ -149,7 +157,9 @@ class Tree:
         try:
             with open(full, "rb") as file:
                 content = file.read(at.size + 1)
-                return content if _signed(os.fstat(file.fileno())) == at and len(content) == at.size else None
+                if _signed(os.fstat(file.fileno())) != at:
+                    return None
+                return content if len(content) == at.size else OSError(0, "is not of the size it says", full)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -157,15 +167,22 @@ class Tree:
 
 
 def read_all(root: Path) -> dict[str, bytes | OSError]:
-    """Every operator file under `root` now, by its own path. Raises OSError where `root` itself cannot be read."""
+    """Every operator file under `root` now, by its own path. Raises OSError where `root` itself cannot be read.
+
+    A file that changes again and again while it is read is an OSError in the end.
+    """
     tree, found = Tree(root), dict[str, Content]()
-    while True:
+    for _ in range(_TRIES):
         listing = tree.list()
         if listing.error is not None:
             raise listing.error.error(str(root))
         found |= tree.take(listing, listing)
         if not tree.unread(listing):
-            return {shown(str(root / key)): content for key, content in found.items() if content is not None}
+            break
+        time.sleep(_TRY_AGAIN_S)
+    else:
+        found |= {key: OSError(0, "changes all the time", str(root / key)) for key in tree.waiting(listing)}
+    return {shown(str(root / key)): content for key, content in found.items() if content is not None}
 
 
 class _TooManyError(OSError):

@@ -84,8 +84,8 @@ def _text_of(content: Content) -> str:
 def document_of(content: Content, path: str) -> Document | Problem:
     """The file's document, or the one problem that it has instead."""
     if isinstance(content, OSError):
-        reason = (content.strerror or str(content)).lower()
-        return Problem(file_codes.UNREADABLE.id, f"the file cannot be read: {reason}", path)
+        reason = content.strerror or str(content)
+        return Problem(file_codes.UNREADABLE.id, f"the file cannot be read: {reason[:1].lower()}{reason[1:]}", path)
     return yaml.parse(content, path)
 
 

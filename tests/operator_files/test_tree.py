@@ -149,6 +149,35 @@ def test_what_cannot_be_read_is_an_error_of_that_file_alone(tmp_path: Path, make
     assert look(tree) == {}, "told once"
 
 
+def test_a_file_that_is_not_of_the_size_it_says_is_an_error(tmp_path: Path) -> None:
+    assert os.stat("/proc/self/status").st_size == 0
+    (tmp_path / "a.yaml").symlink_to("/proc/self/status")
+    error = look(Tree(tmp_path))["a.yaml"]
+    assert isinstance(error, OSError)
+    assert error.strerror == "is not of the size it says"
+
+
+def test_read_all_does_not_wait_for_ever_for_a_file_that_never_rests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.yaml").write_text("x")
+    (tmp_path / "rests.yaml").write_text("y")
+    real = Tree._read
+
+    def written_meanwhile(tree: Tree, path: str, at: object) -> object:
+        if path == "a.yaml":
+            with open(tmp_path / path, "a") as file:
+                file.write("x")
+        return real(tree, path, at)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Tree, "_read", written_meanwhile)
+    monkeypatch.setattr(tree_module, "_TRY_AGAIN_S", 0.0)
+    found = read_all(tmp_path)
+    assert found[str(tmp_path / "rests.yaml")] == b"y"
+    assert isinstance(error := found[str(tmp_path / "a.yaml")], OSError)
+    assert error.strerror == "changes all the time"
+
+
 def test_a_file_too_large_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("x" * 11)
     error = look(Tree(tmp_path, max_bytes=10))["a.yaml"]
