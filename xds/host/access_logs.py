@@ -32,8 +32,6 @@ LONGEST: Final = 300
 _SUCCESSES: Final = frozenset({101, 304})
 """Outside of 2xx: a WebSocket's beginning, and "you have it already"."""
 
-_NO_METHOD: Final = "METHOD_UNSPECIFIED"
-
 
 class ErrorBoard:
     """What failed most often, in the present interval and the one before. Times are unix seconds."""
@@ -96,15 +94,17 @@ def failure(entry: Any) -> str | None:
     if 200 <= code < 300 or code in _SUCCESSES:
         return None
     request = entry.request
-    method = request.DESCRIPTOR.fields_by_name["request_method"].enum_type.values_by_number.get(
-        request.request_method
-    )
-    named = method.name if method is not None and method.number else "-"
     path = (request.original_path or request.path).partition("?")[0].partition("#")[0]
     host = request.authority.lower()
     if request.HasField("port") and not host.rpartition(":")[2].isdigit():
         host = f"{host}:{request.port.value}"
-    return _cut(f"{code} {'-' if method == _NO_METHOD else method} {request.scheme or 'http'}://{host}{path}")
+    return _cut(f"{code} {_method(request)} {request.scheme or 'http'}://{host}{path}")
+
+
+def _method(request: Any) -> str:
+    known = request.DESCRIPTOR.fields_by_name["request_method"].enum_type.values_by_number
+    number = request.request_method
+    return known[number].name if number and number in known else "-"
 
 
 def _cut(text: str) -> str:
