@@ -359,6 +359,50 @@ def test_scale_to_zero_and_removal_are_an_empty_assignment(variant: Variant) -> 
 
 
 @VARIANTS
+def test_what_lingers_is_draining_not_stale(variant: Variant) -> None:
+    line = Line(variant, world("a", "b"))
+    for url, names in ((CDS, ()), (EDS, ("a", "b")), (RDS, ("egress",))):
+        line.ask(url, names)
+        line.ack(line.hear(), names)
+    line.world.hosts["host"] = ("a",)
+    del line.world.endpoints["b"], line.world.clusters["b"]
+    line.publish()
+    assert line.state(RDS) is SyncState.STALE, "the new table is due"
+    line.ack(line.hear(), ["egress"])
+    assert line.hear() is None
+    assert (line.state(CDS), line.state(EDS), line.state(RDS)) == ("draining", "draining", "synced")
+    status = line.stream.status()
+    assert status is not None
+    assert [(kind.resources, kind.draining) for kind in status.types] == [(1, 1), (1, 1), (1, 0)]
+    line.world.endpoints["a"] = 1
+    line.publish()
+    assert line.state(EDS) is SyncState.STALE, "news are more than what drains"
+    line.ack(line.hear(), ("a", "b"))
+    line.now += 11
+    removal = line.hear()
+    assert line.state(removal.type_url) is SyncState.STALE
+    line.ack(removal)
+    line.ack(line.hear(), ("a", "b"))
+    assert (line.state(CDS), line.state(EDS)) == ("synced", "synced")
+
+
+@VARIANTS
+def test_names_brought_along_that_nobody_has_are_draining(variant: Variant) -> None:
+    """An Envoy always asks for its local cluster's endpoints, also where its own service is not known."""
+    line = Line(variant, world("a"))
+    if variant is SOTW:
+        line.ask(EDS, ["a", "own"], version_info="earlier")
+    else:
+        line.ask(EDS, ["a", "own"], initial_resource_versions={"a": "earlier", "own": "earlier"})
+    line.ack(line.hear(), ["a", "own"])
+    assert line.hear() is None
+    assert line.state(EDS) is SyncState.DRAINING
+    line.now += 11
+    line.ack(line.hear(), ["a", "own"])
+    assert line.state(EDS) is SyncState.SYNCED
+
+
+@VARIANTS
 def test_equal_streams_share_their_bytes(variant: Variant) -> None:
     line = Line(variant, world("a", "b"))
     other = Stream(line.server, variant, None, "peer", line.now)

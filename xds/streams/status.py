@@ -15,9 +15,10 @@ class Nack:
 
 
 class SyncState(StrEnum):
-    """As `istioctl proxy-status` and CSDS name them."""
+    """As `istioctl proxy-status` and CSDS name them, and DRAINING."""
 
     SYNCED = "synced"
+    DRAINING = "draining"
     STALE = "stale"
     NOT_SENT = "not sent"
     NACKED = "nacked"
@@ -27,9 +28,11 @@ class SyncState(StrEnum):
 class TypeStatus:
     """One type's subscription on one stream.
 
-    STALE: something sent or due is not acknowledged yet. NOT_SENT: subscribed, and nothing to send so far. NACKED:
-    the client rejected what it was last sent and keeps what it had. `resources` counts what it is subscribed to
-    and can see. Versions are the types' own (see Snapshot.version); times are unix seconds.
+    STALE: something sent or due is not acknowledged yet. DRAINING: all of the target is acknowledged, and the
+    client still has more, which is removed when it has drained. NOT_SENT: subscribed, and nothing to send so far.
+    NACKED: the client rejected what it was last sent and keeps what it had. `resources` counts what of the target it
+    is subscribed to, `draining` what else it has. Versions are the types' own (see Snapshot.version); times are unix
+    seconds.
     """
 
     type_url: str
@@ -39,6 +42,7 @@ class TypeStatus:
     acked_version: str
     sent_at: float | None
     nack: Nack | None
+    draining: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -325,10 +325,15 @@ class TypeState:
         return bool(self.owed or self.again) or self.must_answer or (self.base != shown and any(self.changes(shown)))
 
     def status(self, target: Layers) -> TypeStatus:
+        draining = 0
         if self.nack is not None:
             state = SyncState.NACKED
-        elif self.outstanding or self.pending(target):
+        elif self.outstanding:
             state = SyncState.STALE
+        elif self.pending(target):
+            changed, removed = self.changes(target)
+            draining = 0 if changed or self.must_answer else len(removed)
+            state = SyncState.DRAINING if draining else SyncState.STALE
         elif self.sent_version or self.acked_version:
             state = SyncState.SYNCED
         else:
@@ -341,6 +346,7 @@ class TypeState:
             self.acked_version,
             self.sent_at,
             self.nack,
+            draining,
         )
 
     def _visible(self, target: Layers) -> int:
