@@ -131,6 +131,10 @@ class LastGoodStore:
     def _reason(self, error: sqlite3.DatabaseError) -> str:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return f"state directory {self.directory} is in use by another process; give each its own"
+        # SQLite says only "disk I/O error", or "unable to open database file".
+        for place, wanted in ((self.directory, os.R_OK | os.W_OK | os.X_OK), (self._path, os.R_OK | os.W_OK)):
+            if os.path.exists(place) and not os.access(place, wanted):
+                return f"state directory {self.directory}: {place} must be readable and writable"
         return f"{self._path}: {error}"
 
 

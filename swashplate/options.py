@@ -70,7 +70,8 @@ def _option(name: str) -> Callable[[F], F]:
     return click.option(
         flag(name),
         name,
-        type=click.Path() if name in PATHS else str,
+        # Readable or not: that may change while the server runs, and the server tells.
+        type=click.Path(readable=False) if name in PATHS else str,
         metavar=_metavar(name),
         envvar=environment_variable(name),
         show_envvar=True,

@@ -1,5 +1,6 @@
 """The durable last good: what was saved is there after a crash, one process has it, damage costs the memory only."""
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -105,6 +106,13 @@ def test_a_directory_that_cannot_be_made_is_a_reason(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="Not a directory"):
         LastGoodStore(tmp_path / "file" / "state")
+
+
+def test_a_directory_that_may_not_be_written_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / FILE_NAME).mkdir()  # what SQLite fails on for root too
+    monkeypatch.setattr(os, "access", lambda path, mode: not (path == tmp_path and mode & os.W_OK))
+    with pytest.raises(StoreError, match=f"{tmp_path} must be readable and writable"):
+        LastGoodStore(tmp_path)
 
 
 def test_saving_nothing_writes_nothing(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Settings: which source wins, what a wrong value is answered, and that every setting is documented."""
 
+import os
 from datetime import timedelta
 from pathlib import Path
 
@@ -79,6 +80,14 @@ def test_paths_in_a_file_are_relative_to_it(config: Path, monkeypatch: pytest.Mo
     assert got.routes == Path("etc/routes")
     assert got.state == Path("/var/lib/s")
     assert got.services == Path("here.yaml")
+
+
+def test_a_path_that_cannot_be_read_is_no_reason_not_to_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be readable later, and a state directory may have something to serve meanwhile."""
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert settings("--services", str(tmp_path), "--routes", str(tmp_path)).routes == tmp_path
 
 
 def test_problems_of_a_file_are_all_shown_in_place(tmp_path: Path) -> None:
