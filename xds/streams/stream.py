@@ -205,6 +205,10 @@ class Stream:
     def closed(self, now: float, reason: str) -> None:
         self._server.on_event(Closed(self.node, now - self._opened, reason))
 
+    def target(self, type_url: str) -> Layers:
+        """What the client should have of a type in the end."""
+        return self._rollout.target.layers.get(type_url, ())
+
     def status(self) -> ClientStatus | None:
         """None while the client has not said who it is."""
         if (node := self.node) is None:

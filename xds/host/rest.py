@@ -1,0 +1,106 @@
+"""REST-JSON polling (xds_protocol, "REST-JSON polling subscriptions"): POST /v3/discovery:clusters and its like.
+
+200 with a DiscoveryResponse in proto3's JSON, also where there is nothing; 304 where the client has the version; 503
+while this server is not ready. Never 404 for a type: a client would keep for ever what it has.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from aiohttp import web
+from google.protobuf import json_format
+
+import envoy_api
+from xds.host.polls import POLLED, Content, Polled, Polls
+from xds.resources.resource import Resource, RouteTable
+from xds.streams.shared import Memo
+from xds.streams.wire import node_of
+
+_REQUEST = "envoy.service.discovery.v3.DiscoveryRequest"
+_LARGEST = 4 << 20
+"""Of a request, in bytes. A node names all extensions of its Envoy: some hundred kilobytes."""
+
+
+class RestPolling:
+    """The pages; `application` serves them."""
+
+    def __init__(self, polls: Polls) -> None:
+        self._polls = polls
+        self._texts = Memo(max_entries=50_000)
+        self._one_at_a_time = asyncio.Lock()
+
+    def application(self) -> web.Application:
+        app = web.Application(client_max_size=_LARGEST)
+        app.add_routes([web.post(f"/v3/discovery:{kind}", self._serving(url)) for url, kind in POLLED.items()])
+        return app
+
+    def _serving(self, type_url: str) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def serve(request: web.Request) -> web.Response:
+            if (reason := self._polls.why_not_ready()) is not None:
+                return web.Response(status=503, text=reason)
+            try:
+                asked = _parsed(await request.read())
+            except ValueError as error:
+                return web.Response(status=400, text=f"not a {_REQUEST}: {error}")
+            if asked.type_url not in ("", type_url):
+                return web.Response(status=400, text=f"this path serves {type_url}, not {asked.type_url}")
+            if not asked.node.id:
+                return web.Response(status=400, text="the request must carry node.id")
+            return await self._answer(type_url, asked)
+
+        return serve
+
+    async def _answer(self, type_url: str, asked: Any) -> web.Response:
+        node = node_of(asked.node)
+        content = self._polls.content(node, type_url, asked.resource_names)
+        unchanged = asked.version_info == content.version
+        self._polls.on_poll(Polled(node, type_url, content.version, unchanged=unchanged))
+        if unchanged:
+            return web.Response(status=304)
+        # In a thread: a thousand clusters that were never asked for take a second. It builds no message types that
+        # translation has not built on the event loop already, and resources never change.
+        async with self._one_at_a_time:
+            text = await asyncio.to_thread(self._text, type_url, content)
+        return web.Response(text=text, content_type="application/json")
+
+    def _text(self, type_url: str, content: Content) -> str:
+        resources = ",".join(map(self._resource, content.resources))
+        head = json.dumps({"versionInfo": content.version, "typeUrl": type_url})
+        control_plane = json.dumps({"identifier": self._polls.identifier})
+        return f'{head[:-1]}, "controlPlane": {control_plane}, "resources": [{resources}]}}'
+
+    def _resource(self, resource: Resource) -> str:
+        """An Any. Of a route table only its virtual hosts are remembered: each version of it would be a whole one."""
+        if not isinstance(resource, RouteTable):
+            return self._texts.get(resource, lambda: _text_of(resource.type_url, resource.body), len)
+        head = _text_of(resource.type_url, resource.head)
+        hosts = ",".join(map(self._host, resource.hosts))
+        return f'{head[:-1]}, "virtualHosts": [{hosts}]}}' if hosts else head
+
+    def _host(self, host: Resource) -> str:
+        return self._texts.get(("host", host), lambda: _text_of(host.type_url, host.body, inner=True), len)
+
+
+def _parsed(data: bytes) -> Any:
+    """A DiscoveryRequest, whatever else is in it. Raises ValueError."""
+    request = json.loads(data)
+    if not isinstance(request, Mapping):
+        raise ValueError("it has to be an object")
+    node = request.get("node")
+    if isinstance(node, Mapping):
+        # Hundreds of them, with every request, and nobody looks at them.
+        request = {**request, "node": {key: value for key, value in node.items() if key != "extensions"}}
+    made = envoy_api.message_class(_REQUEST)()
+    try:
+        json_format.ParseDict(request, made, ignore_unknown_fields=True, descriptor_pool=envoy_api.pool)
+    except Exception as error:  # of many kinds: it assumes that data has the shapes that JSON text for the type has
+        raise ValueError(str(error)) from error
+    return made
+
+
+def _text_of(type_url: str, body: bytes, *, inner: bool = False) -> str:
+    message = envoy_api.class_for_url(type_url).FromString(body)
+    data = json_format.MessageToDict(message, descriptor_pool=envoy_api.pool)
+    return json.dumps(data if inner else {"@type": type_url, **data}, ensure_ascii=False)
