@@ -497,3 +497,21 @@ def test_a_refusal_of_the_newest_response_is_about_those_before_it_too() -> None
     nacked = [event for event in line.events if isinstance(event, Nacked)]
     assert nacked[-1].culprits == ("b",)
     assert line.state(CDS) is SyncState.NACKED
+
+
+def test_a_name_that_there_never_was_is_not_answered_again_after_a_reconnect() -> None:
+    """Such as the assignment of an Envoy's own service, which its bootstrap asks for whether it exists or not."""
+    first = Line(DELTA, world("a"))
+    first.ask(EDS, ["a", "nobody"])
+    answer = first.hear()
+    versions = {entry.name: entry.version for entry in answer.resources}
+    assert versions.keys() == {"a", "nobody"}
+
+    again = Line(DELTA, first.world)
+    again.ask(EDS, ["a", "nobody"], initial_resource_versions=versions)
+    assert again.hear() is None
+    assert again.state(EDS) is SyncState.SYNCED
+
+    again.world.endpoints["nobody"] = 0
+    again.publish()
+    assert again.names(again.hear()) == ["nobody"]

@@ -300,7 +300,8 @@ class TypeState:
         for name, version in special.items():
             found = find(shown, name)
             if found is None:
-                removed.append(name)
+                if not self._is_nothing(name, version):
+                    removed.append(name)
             elif (found.version != version or name in self.again) and not isinstance(found, StandIn):
                 changed.append(found)
         return changed, removed
@@ -316,9 +317,13 @@ class TypeState:
 
     def brought_along(self, target: Layers) -> list[str]:
         """Names that the client holds from an earlier stream and that are not in the target."""
-        names = [name for name, version in self.owed.items() if version != NONE]
+        names = [n for n, version in self.owed.items() if version != NONE and not self._is_nothing(n, version)]
         names += [name for name in self.again - self.owed.keys() if find(self.base, name) is not None]
         return [name for name in names if find(target, name) is None]
+
+    def _is_nothing(self, name: str, version: str | None) -> bool:
+        """Whether what the client has of a name is the answer to a name that there is not."""
+        return self.type_url == types.ENDPOINT and version == empty_assignment(name).version
 
     def pending(self, shown: Layers) -> bool:
         """Whether `changes` would find anything."""
