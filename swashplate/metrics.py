@@ -38,6 +38,9 @@ class Metrics:
         self.acks = self._counter("acks", "Answers that a proxy took.", "type")
         self.nacks = self._counter("nacks", "Answers that a proxy refused.", "type")
         self.streams = self._counter("streams", "Streams that proxies opened.", "variant")
+        self.streams_refused = self._counter(
+            "streams_refused", "Streams turned away because too many wanted to begin at once."
+        )
         self.updates = self._counter("updates", "Changes of services or routes that were translated.")
         self.change_to_push = self._seconds(
             "change_to_push", "From the first change that a source saw until every stream was told, in seconds."

@@ -4,7 +4,7 @@ from structlog.typing import FilteringBoundLogger
 
 from swashplate.metrics import Metrics
 from xds.resources.types import SHORT
-from xds.streams.events import Acked, Closed, Event, Identified, Nacked, Pushed
+from xds.streams.events import Acked, Closed, Event, Failed, Identified, Nacked, Pushed, Refused
 
 
 class StreamEvents:
@@ -26,6 +26,12 @@ class StreamEvents:
                 self._nacked(event)
             case Closed():
                 self._closed(event)
+            case Refused():
+                self._metrics.streams_refused.inc()
+                self._log.debug("stream turned away", peer=event.peer)
+            case Failed():
+                node = event.node.id if event.node else None
+                self._log.error("a stream failed and was ended", node=node, exc_info=event.error)
 
     def _identified(self, event: Identified) -> None:
         self._metrics.streams.labels(event.variant).inc()

@@ -9,9 +9,14 @@ from typing import Final
 LONGEST_WAIT: Final = 1.0
 """Seconds a stream is made to wait before it is turned away instead."""
 
+_ROUNDING: Final = 1e-6
+
 
 class Admission:
-    """A token bucket with room for one second's streams. `rate` is streams a second; 0 admits all. Times in seconds."""
+    """A token bucket with room for one second's streams.
+
+    `rate` is streams a second; 0 admits all. Times in seconds.
+    """
 
     def __init__(self, rate: float) -> None:
         self._rate = rate
@@ -24,7 +29,7 @@ class Admission:
             return 0.0
         free_at = max(self._free_at, now) + 1 / self._rate
         delay = max(0.0, free_at - now - 1.0)
-        if delay > LONGEST_WAIT:
+        if delay > LONGEST_WAIT + _ROUNDING:
             return None
         self._free_at = free_at
         return delay

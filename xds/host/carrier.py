@@ -1,6 +1,7 @@
 """Moves one stream's bytes over grpcio."""
 
 import asyncio
+import contextlib
 import random
 import time
 from typing import Final, NamedTuple
@@ -51,6 +52,13 @@ class Carrier:
         self._writing_since: float | None = None
         self._to_end: End | None = None
         self._giving_up: asyncio.Task[None] | None = None
+        self._bug: Exception | None = None
+
+    def published(self, changed_at: float) -> None:
+        """Tell the stream that its view may have changed. One that is over takes no notice."""
+        if self.over is None:
+            self.stream.published(changed_at)
+            self.wake.set()
 
     def end(self, end: End) -> None:
         """Have the stream ended with a status as soon as it can be written."""
@@ -62,27 +70,48 @@ class Carrier:
         limits, age = self._limits, now - self._opened
         since = self._writing_since
         if limits.write and since is not None and now - since > limits.write:
-            self._give_up(f"took nothing for {limits.write:g} s")
+            self._give_up(End(grpc.StatusCode.UNAVAILABLE, f"a response was not taken within {limits.write:g} s"))
         elif limits.first_request and self.stream.node is None and age > limits.first_request:
             self.end(End(grpc.StatusCode.DEADLINE_EXCEEDED, f"no request came within {limits.first_request:g} s"))
         elif self._max_age and age > self._max_age:
             self.end(End(grpc.StatusCode.UNAVAILABLE, "this stream is old: open another"))
 
-    async def run(self) -> End:
-        """Carries until the stream is over, and says how. The caller has to send the status."""
+    def _give_up(self, end: End) -> None:
+        """The status goes out from a task beside the write, which must not be cancelled: that leaks in grpcio.
+
+        Both end when the client takes something after all, or when its connection ends.
+        """
+        if self.over is None:
+            self.over = end
+            self._giving_up = asyncio.get_running_loop().create_task(self.abort(end))
+            self.wake.set()
+
+    async def abort(self, end: End) -> None:
+        """Sends the status, unless the call is over."""
+        with contextlib.suppress(*CALL_ENDED):
+            await self._call.abort(end.status, end.reason)
+
+    async def run(self) -> End | None:
+        """Carries until the stream is over; how it is to be ended, None if that has been done already.
+
+        Raises what only a bug can have raised.
+        """
         reader = asyncio.get_running_loop().create_task(self._read())
         try:
-            while not reader.done() and self._to_end is None:
+            # Now, not with the first response: while that is untaken, the status could not be sent (_give_up).
+            await self._call.send_initial_metadata(())
+            while not reader.done() and self._to_end is None and self.over is None:
                 self.wake.clear()
                 await self._write_all()
-                if not self.wake.is_set() and self.over is None:
+                if not self.wake.is_set():
                     await self._sleep()
-        except StreamError as error:
-            self._to_end = End(STATUS[error.code], str(error))
         except CALL_ENDED:
-            await reader  # which ends too, once grpcio has noticed that the client is gone
-        if self.over is None:
-            self.over = self._to_end or CLIENT_LEFT
+            await asyncio.wait((reader,))  # it ends too, once grpcio has noticed that the client is gone
+        if self._bug is not None:
+            raise self._bug
+        if self.over is not None:
+            return None
+        self.over = self._to_end or CLIENT_LEFT
         return self.over
 
     async def _write_all(self) -> None:
@@ -112,5 +141,7 @@ class Carrier:
             self.end(End(STATUS[error.code], str(error)))
         except CALL_ENDED:
             pass
+        except Exception as bug:
+            self._bug = bug
         finally:
             self.wake.set()

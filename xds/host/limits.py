@@ -22,7 +22,7 @@ class Limits(NamedTuple):
     `max_age`: a connection is told to take no more streams, and its streams are ended in good order. `write`: how
     long a client may leave a response untaken. `first_request`: how long a stream may stay silent at first.
     `admission`: streams that may begin a second. `drain`: over which streams are ended when the server stops.
-    `ping`, `ping_timeout`: a connection that is idle for so long is asked whether it lives, and how long it may think.
+    `ping`, `ping_timeout`: a connection idle for so long is asked whether it lives, and how long it may think.
     """
 
     max_age: float = 1800.0
@@ -42,6 +42,8 @@ class Limits(NamedTuple):
         pings = (
             ("grpc.keepalive_time_ms", round(self.ping * 1000)),
             ("grpc.keepalive_timeout_ms", round(self.ping_timeout * 1000)),
+            # Without it, C-core waits a minute for the answer, whatever keepalive_timeout says (seen).
+            ("grpc.http2.ping_timeout_ms", round(self.ping_timeout * 1000)),
         )
         if not self.max_age:
             return (*FIXED, *pings)
@@ -52,3 +54,6 @@ class Limits(NamedTuple):
             ("grpc.max_connection_age_ms", round(notice * 1000)),
             ("grpc.max_connection_age_grace_ms", round((self.max_age * 3 * JITTER + 30.0) * 1000)),
         )
+
+
+DEFAULT_LIMITS: Final = Limits()

@@ -1,6 +1,8 @@
 """The discovery services on grpcio: generic handlers, bytes in and out, one reader and one writer a stream."""
 
 import asyncio
+import math
+import random
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
@@ -8,29 +10,27 @@ from typing import Any, Final
 import grpc
 from grpc import aio
 
-from xds.host.rpc import CALL_ENDED, Ending, Served, generic_handlers, served
-from xds.host.rpc import Call as Context
+from xds.host.admission import Admission
+from xds.host.carrier import CLIENT_LEFT, Carrier, End
+from xds.host.limits import DEFAULT_LIMITS, JITTER, Limits
+from xds.host.rpc import Call, Ending, Served, generic_handlers, served
 from xds.host.services import METHODS, Method
 from xds.resources.node import Node
 from xds.resources.snapshot import NOTHING, Snapshot
-from xds.streams.errors import Code, StreamError
-from xds.streams.events import Event
+from xds.streams.events import Event, Failed, Refused
 from xds.streams.rollout import Pace
 from xds.streams.shared import Shared
 from xds.streams.status import ClientStatus
 from xds.streams.stream import Server, Stream
 
-OPTIONS: Final = (
-    ("grpc.so_reuseport", 0),  # a second server on the port is an error, not a silent half of the traffic
-    ("grpc.max_receive_message_length", 32 << 20),  # a reconnecting client lists every version it holds
-    ("grpc.max_send_message_length", -1),
-    ("grpc.keepalive_time_ms", 30_000),
-    ("grpc.keepalive_timeout_ms", 10_000),
-    ("grpc.keepalive_permit_without_calls", 1),
-    ("grpc.http2.max_pings_without_data", 0),
-    ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
-    ("grpc.http2.max_ping_strikes", 0),
-)
+_AT_ONCE: Final = 32
+"""Streams that are told of a change, or ended, in one go: then others get their turn."""
+
+_SWEEP_S: Final = 0.5
+"""How often streams are looked at for being over their limits."""
+
+_DRAIN_TICK_S: Final = 0.1
+_SHUTTING_DOWN: Final = "this server is shutting down"
 
 
 class XdsServer:
@@ -52,20 +52,27 @@ class XdsServer:
         why_not_ready: Callable[[], str | None] = lambda: None,
         on_event: Callable[[Event], None] = lambda _: None,
         pace: Pace | None = None,
+        limits: Limits = DEFAULT_LIMITS,
         beside: Iterable[Served] = (),
         ending: Ending | None = None,
     ) -> None:
         self._server = Server(view_of, Shared(identifier), origin_of, pace or Pace(), on_event=on_event)
         self._listen = listen
         self._why_not_ready = why_not_ready
-        self._carriers: set[_Carrier] = set()
+        self._limits = limits
+        self._admission = Admission(limits.admission)
+        self._carriers: dict[Carrier, None] = {}
+        self._to_tell: list[Carrier] = []
+        self._changed_at = 0.0
+        self._sweeping: asyncio.TimerHandle | None = None
         self._beside = tuple(beside)
         self._ending = ending or Ending()
+        self._refusal: str | None = None
         self._grpc: aio.Server | None = None
 
     async def start(self) -> int:
         """Binds and serves; the port it got. Raises OSError where the address can't be had."""
-        server = aio.server(options=OPTIONS)
+        server = aio.server(options=self._limits.options())
         own = (served(method.rpc, self._handler(method)) for method in METHODS)
         server.add_generic_rpc_handlers(generic_handlers((*own, *self._beside)))
         try:
@@ -76,22 +83,63 @@ class XdsServer:
             raise OSError(f"cannot listen on {self._listen}")
         await server.start()
         self._grpc = server
+        self._sweep()
         return port
 
     async def stop(self, grace_s: float = 1.0) -> None:
-        """Ends every stream with UNAVAILABLE, so that clients reconnect elsewhere at once, then the server."""
-        self._ending.begin("this server is shutting down")
-        for carrier in self._carriers:
-            carrier.wake.set()
-        if self._grpc is not None:
-            await self._grpc.stop(grace_s)
+        """Clients are told to go elsewhere, and streams are ended with UNAVAILABLE.
 
-    def publish(self) -> None:
-        """The views may have changed: every stream looks at its own again."""
-        now = time.time()
+        Nobody is taken any more from the start on. Streams end over the time for draining, in batches that differ
+        a little, so that not all clients reach another replica at once; a few end at once. What has not ended
+        `grace_s` later is cut off.
+        """
+        if self._grpc is None:
+            return
+        stopping = asyncio.create_task(self._grpc.stop(self._limits.drain + grace_s))
+        self._refusal = _SHUTTING_DOWN
+        await self._drain()
+        self._ending.begin(_SHUTTING_DOWN)
+        await stopping
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+
+    async def _drain(self) -> None:
+        waiting = list(self._carriers)
+        random.shuffle(waiting)
+        batch = max(_AT_ONCE, math.ceil(len(waiting) * _DRAIN_TICK_S / max(self._limits.drain, _DRAIN_TICK_S)))
+        while waiting:
+            for carrier in waiting[:batch]:
+                carrier.end(End(grpc.StatusCode.UNAVAILABLE, _SHUTTING_DOWN))
+            del waiting[:batch]
+            if waiting:
+                await asyncio.sleep(_DRAIN_TICK_S * random.uniform(1 - JITTER, 1 + JITTER))
+
+    def publish(self, changed_at: float | None = None) -> None:
+        """The views may have changed: every stream looks at its own again, a few at a time.
+
+        `changed_at`: when what caused it happened, in unix seconds; now if not given.
+        """
+        self._changed_at = time.time() if changed_at is None else changed_at
+        telling = bool(self._to_tell)
+        waiting = dict.fromkeys(self._to_tell)
+        self._to_tell = [*(carrier for carrier in self._carriers if carrier not in waiting), *waiting]
+        if not telling:
+            self._tell()
+
+    def _tell(self) -> None:
+        for carrier in self._to_tell[-_AT_ONCE:]:
+            carrier.published(self._changed_at)
+        del self._to_tell[-_AT_ONCE:]
+        if self._to_tell:
+            asyncio.get_running_loop().call_soon(self._tell)
+
+    def _sweep(self) -> None:
+        now = time.monotonic()
         for carrier in self._carriers:
-            carrier.stream.published(now)
-            carrier.wake.set()
+            carrier.check(now)
+        for carrier in [carrier for carrier in self._carriers if carrier.over is not None]:
+            self._forget(carrier)
+        self._sweeping = asyncio.get_running_loop().call_later(_SWEEP_S, self._sweep)
 
     def clients(self) -> tuple[ClientStatus, ...]:
         """One per stream that has said who it is, by node id."""
@@ -106,81 +154,41 @@ class XdsServer:
         """The connected nodes as they described themselves."""
         return tuple(node for carrier in self._carriers if (node := carrier.stream.node) is not None)
 
-    def _handler(self, method: Method) -> Callable[[Any, Context], Awaitable[None]]:
-        async def serve(_: Any, context: Context) -> None:
-            if (reason := self._ending.reason or self._why_not_ready()) is not None:
-                await context.abort(grpc.StatusCode.UNAVAILABLE, reason)
-            stream = Stream(self._server, method.variant, method.type_url, context.peer(), time.time())
-            carrier = _Carrier(stream, context)
-            self._carriers.add(carrier)
-            why = "closed by the client"
+    def _handler(self, method: Method) -> Callable[[Any, Call], Awaitable[None]]:
+        async def serve(_: Any, call: Call) -> None:
+            await self._admit(call)
+            carrier = Carrier(
+                Stream(self._server, method.variant, method.type_url, call.peer(), time.time()), call, self._limits
+            )
+            self._carriers[carrier] = None
             try:
-                await carrier.run(self._ending)
-            except StreamError as error:
-                why = f"{error.code.name}: {error}"
-                await context.abort(_STATUS[error.code], str(error))
+                end = await carrier.run()
+            except Exception as bug:
+                end = carrier.over = End(grpc.StatusCode.INTERNAL, "this server failed; it has logged why")
+                self._server.on_event(Failed(carrier.stream.node, bug))
             finally:
-                self._carriers.discard(carrier)
-                stream.closed(time.time(), why)
+                self._forget(carrier)
+            if end is not None and end.status is not grpc.StatusCode.OK:
+                await carrier.abort(end)
 
         return serve
 
+    async def _admit(self, call: Call) -> None:
+        """Returns when a stream may begin. Aborts it where it may not."""
+        if (reason := self._why_not()) is not None:
+            await call.abort(grpc.StatusCode.UNAVAILABLE, reason)
+        if (delay := self._admission.wait(time.monotonic())) is None:
+            self._server.on_event(Refused(call.peer()))
+            await call.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many streams begin at once: come again")
+        elif delay:
+            await asyncio.sleep(delay)
+            if (reason := self._why_not()) is not None:
+                await call.abort(grpc.StatusCode.UNAVAILABLE, reason)
 
-class _Carrier:
-    """Moves one stream's bytes. The writer is the call's own task; `wake` is its mailbox, with room for one thing
-    only: "look again". So a slow client loses intermediate states, and nobody ever waits for it."""
+    def _why_not(self) -> str | None:
+        return self._refusal or self._why_not_ready()
 
-    def __init__(self, stream: Stream, context: Context) -> None:
-        self.stream = stream
-        self.wake = asyncio.Event()
-        self._context = context
-        self._error: BaseException | None = None
-
-    async def run(self, ending: Ending) -> None:
-        """Until the client closes. Raises StreamError where the stream has to be ended with a status."""
-        reader = asyncio.get_running_loop().create_task(self._read())
-        while not reader.done():
-            self.wake.clear()
-            if (reason := ending.reason) is not None:
-                raise StreamError(Code.UNAVAILABLE, reason)
-            await self._write_all()
-            if not self.wake.is_set():
-                await self._sleep()
-        if self._error is not None:
-            raise self._error
-
-    async def _write_all(self) -> None:
-        while (frame := self.stream.next_frame(time.time())) is not None:
-            await self._context.write(frame)
-            del frame  # a local that still named the last big message would keep it for the stream's life
-
-    async def _sleep(self) -> None:
-        loop = asyncio.get_running_loop()
-        timer = None
-        if (at := self.stream.wake_at()) is not None:
-            timer = loop.call_later(max(0.0, at - time.time()), self.wake.set)
-        try:
-            await self.wake.wait()
-        finally:
-            if timer is not None:
-                timer.cancel()
-
-    async def _read(self) -> None:
-        """Ends by itself with the call: a read that is cancelled leaks in grpcio (grpc issue 43360)."""
-        try:
-            while (data := await self._context.read()) is not aio.EOF:
-                self.stream.receive(data, time.time())
-                self.wake.set()
-        except StreamError as error:
-            self._error = error
-        except CALL_ENDED:
-            pass
-        finally:
-            self.wake.set()
-
-
-_STATUS: Final = {
-    Code.INVALID_ARGUMENT: grpc.StatusCode.INVALID_ARGUMENT,
-    Code.RESOURCE_EXHAUSTED: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    Code.UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
-}
+    def _forget(self, carrier: Carrier) -> None:
+        if carrier in self._carriers:
+            del self._carriers[carrier]
+            carrier.stream.closed(time.time(), str(carrier.over or CLIENT_LEFT))

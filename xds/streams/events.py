@@ -57,4 +57,19 @@ class Closed:
     reason: str
 
 
-Event = Identified | Pushed | Acked | Nacked | Closed
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """More streams wanted to begin at once than are admitted."""
+
+    peer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A bug of ours ended a stream."""
+
+    node: Node | None
+    error: Exception
+
+
+Event = Identified | Pushed | Acked | Nacked | Closed | Refused | Failed
