@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from mesh.service import ANYWHERE, Locality
 from swashplate.address import Address
+from xds.translate.naming import SERVER_LISTENER
 
 XDS_CLUSTER: Final = "swashplate_xds"
 """The static cluster of this server. No service can have its name: `_` is in no DNS name."""
@@ -74,17 +75,22 @@ def envoy_bootstrap(client: Client) -> dict[str, Any]:
 
 
 def grpc_bootstrap(client: Client) -> dict[str, Any]:
-    """The file that GRPC_XDS_BOOTSTRAP names (gRFC A27), as JSON. gRPC takes the first server that answers."""
+    """The file that GRPC_XDS_BOOTSTRAP names (gRFC A27), as JSON. gRPC takes the first server that answers.
+
+    An xDS-enabled server asks for its listener by the template (gRFC A36). The server says what does not exist, so a
+    client that takes such answers need not take silence for one (gRFC A88).
+    """
     return {
         "xds_servers": [
             {
                 "server_uri": str(server),
                 "channel_creds": [{"type": "insecure"}],
-                "server_features": ["xds_v3"],
+                "server_features": ["xds_v3", "resource_timer_is_transient_error"],
             }
             for server in client.servers
         ],
         "node": _node(client),
+        "server_listener_resource_name_template": f"{SERVER_LISTENER}%s",
     }
 
 

@@ -80,8 +80,13 @@ def test_yaml_has_no_anchors() -> None:
 def test_grpc() -> None:
     bootstrap = json.loads(run("--grpc", "--node", "n", "--cluster", "c", "--server", "a:1", "--zone", "z"))
     assert bootstrap["xds_servers"] == [
-        {"server_uri": "a:1", "channel_creds": [{"type": "insecure"}], "server_features": ["xds_v3"]}
+        {
+            "server_uri": "a:1",
+            "channel_creds": [{"type": "insecure"}],
+            "server_features": ["xds_v3", "resource_timer_is_transient_error"],
+        }
     ]
+    assert bootstrap["server_listener_resource_name_template"] == "grpc/server?xds.resource.listening_address=%s"
     assert bootstrap["node"] == {"id": "n", "cluster": "c", "locality": {"zone": "z"}}
 
 

@@ -146,9 +146,9 @@ def test_versions_that_understand_alike_share_what_is_alike() -> None:
     assert new.version(types.ROUTE) == old.version(types.ROUTE)
 
 
-def test_a_client_that_is_no_envoy_is_taken_for_the_oldest() -> None:
+def test_a_client_that_does_not_say_what_it_is_is_taken_for_the_oldest_envoy() -> None:
     composer = composed(Mesh())
-    assert composer.view(Node("grpc", user_agent="gRPC Go")) is composer.view(Node("old", version=OLDEST))
+    assert composer.view(Node("client", user_agent="client 1.0")) is composer.view(Node("old", version=OLDEST))
 
 
 def test_short_names_are_for_their_own_namespace() -> None:

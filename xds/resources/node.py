@@ -24,3 +24,8 @@ class Node:
     version: Version | None = None
     client_features: frozenset[str] = frozenset()
     incremental_ads: bool = False
+
+    @property
+    def is_grpc(self) -> bool:
+        """Whether it is a gRPC library (all of them call themselves gRPC and something), not a proxy."""
+        return self.user_agent.startswith("gRPC ")

@@ -53,7 +53,7 @@ SAFE_RETRY: Final = Retry(attempts=2, on=("connect-failure", "refused-stream", "
 
 def route_action(forward: Forward, path: PathMatch | None, protocol: Protocol, names: ClusterNames) -> dict[str, Any]:
     """The fields of a RouteAction for requests that came in by `path`."""
-    fields: dict[str, Any] = _clusters(forward.split, names, hashed=forward.sticky is not None)
+    fields: dict[str, Any] = weighted(forward.split, names, hashed=forward.sticky is not None)
     fields.update(_timeouts(forward, protocol))
     if forward.sticky is not None:
         fields["hash_policy"] = [_hash_policy(forward.sticky)]
@@ -74,7 +74,7 @@ def route_action(forward: Forward, path: PathMatch | None, protocol: Protocol, n
     return fields
 
 
-def _clusters(split: Split, names: ClusterNames, *, hashed: bool) -> dict[str, Any]:
+def weighted(split: Split, names: ClusterNames, *, hashed: bool = False) -> dict[str, Any]:
     """One cluster, or several with weights that sum to 10,000, a destination at 0% included."""
     if len(split.shares) == 1:
         return {"cluster": names(split.shares[0].to)}

@@ -52,7 +52,7 @@ def cluster(plan: ClusterPlan) -> EnvoyMessage:
     if breakers := _circuit_breakers(policy.circuit_breaker, plan.retry_budget):
         fields["circuit_breakers"] = breakers
     if policy.outlier is not None:
-        fields["outlier_detection"] = _outlier_detection(policy.outlier)
+        fields["outlier_detection"] = outlier_detection(policy.outlier)
     if policy.health_check is not None:
         fields["health_checks"] = [_health_check(policy.health_check, plan)]
         # Otherwise a removed host that still passes its checks stays in service, all of them after a scale to zero.
@@ -134,7 +134,8 @@ def _circuit_breakers(breaker: CircuitBreaker | None, retry_budget: Fraction | N
     return {"thresholds": [thresholds]} if thresholds else {}
 
 
-def _outlier_detection(outlier: Outlier) -> dict[str, Any]:
+def outlier_detection(outlier: Outlier) -> dict[str, Any]:
+    """The fields of OutlierDetection."""
     # One host may always be ejected: 20% of three hosts would be none.
     fields: dict[str, Any] = {"always_eject_one_host": {"value": True}}
     if outlier.consecutive_5xx is not None:

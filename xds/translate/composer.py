@@ -16,13 +16,15 @@ from xds.resources import types
 from xds.resources.node import Node
 from xds.resources.resource_set import EMPTY, ResourceSet
 from xds.resources.snapshot import Layers, Snapshot
-from xds.translate.features import Features, features_of
+from xds.translate.features import Features, Kind, features_of, takes_hosts_apart
 from xds.translate.finding import Code, Finding
 from xds.translate.index import BaseNames, References
 from xds.translate.ingress import ingress_resources
 from xds.translate.naming import base_name, is_sayable, refused_name
 from xds.translate.parts import NO_PARTS, Parts, translate
 from xds.translate.ports import PortTable, cluster_of, port_table, references
+from xds.translate.proxyless.layers import ProxylessLayers
+from xds.translate.proxyless.listeners import SERVER_LISTENERS
 from xds.translate.settings import TranslationSettings
 from xds.translate.shared_layers import PartsChange, SharedLayers
 from xds.translate.subject import Subject
@@ -64,6 +66,7 @@ class Composer:
         self._names = BaseNames()
         self._namespaces: Counter[str] = Counter()
         self._layers = SharedLayers(self._settings)
+        self._proxyless: ProxylessLayers | None = None
         self._inbound: dict[ServiceName, _Inbound] = {}
         self._views: dict[ViewKey, Snapshot] = {}
 
@@ -83,6 +86,8 @@ class Composer:
             else:
                 self._parts.pop(name, None)
         self._layers.apply(changes)
+        if self._proxyless is not None:
+            self._proxyless.apply({name: self._subject(name) for name in affected})
         if any(name not in self._ports for name in affected):
             self._forget_unknown()
         return bool(changed)
@@ -133,15 +138,21 @@ class Composer:
         return None
 
     def _translated(self, name: ServiceName) -> Parts:
-        if not self._is_known(name):
+        if (subject := self._subject(name)) is None:
             return NO_PARTS
-        last = self._parts.get(name, NO_PARTS)
-        wanted = self._references.wanted(name)
+        parts = translate(subject, self._settings, self._parts.get(name, NO_PARTS))
         if (reason := self._refusal(name)) is not None:
-            nobody = Subject(name, refused_name(name), (), None, None, wanted and frozenset([None]), self._cluster)
-            finding = Finding(name, Code.NAME_CONFLICT, reason)
-            return replace(translate(nobody, self._settings, last), findings=(finding,))
-        subject = Subject(
+            return replace(parts, findings=(Finding(name, Code.NAME_CONFLICT, reason),))
+        return parts
+
+    def _subject(self, name: ServiceName) -> Subject | None:
+        """What there is to translate; of a service that may not have its name, only what others refer to."""
+        if not self._is_known(name):
+            return None
+        wanted = self._references.wanted(name)
+        if self._refusal(name) is not None:
+            return Subject(name, refused_name(name), (), None, None, wanted and frozenset([None]), self._cluster)
+        return Subject(
             name=name,
             base=self._base(name),
             ports=self._ports[name],
@@ -150,7 +161,6 @@ class Composer:
             wanted=wanted,
             clusters=self._cluster,
         )
-        return translate(subject, self._settings, last)
 
     def _forget_unknown(self) -> None:
         """Drop what only services that have gone, or namespaces that have emptied, had a use for."""
@@ -181,9 +191,12 @@ class Composer:
         namespace = self._namespace(node)
         if namespace not in self._namespaces:
             namespace = _NOBODY
+        features = features_of(node)
+        if features.kind is Kind.GRPC:
+            return ViewKey(namespace, features, None)
         own = self.own_service(node) if self._settings.ingress is not None else None
-        hosts_apart = self._settings.vhds and node.incremental_ads and node.version is not None
-        return ViewKey(namespace, features_of(node.version), own, hosts_apart)
+        hosts_apart = self._settings.vhds and node.incremental_ads and takes_hosts_apart(node.version)
+        return ViewKey(namespace, features, own, hosts_apart)
 
     def _namespace(self, node: Node) -> str:
         named = node.metadata.get("namespace")
@@ -201,6 +214,8 @@ class Composer:
         return next((candidate for candidate in candidates if candidate in self._ports), None)
 
     def _view_layers(self, key: ViewKey) -> dict[str, Layers]:
+        if key.features.kind is Kind.GRPC:
+            return self._proxyless_view(key.namespace)
         shared = self._layers
         inbound = self._own_layers(key.own) if key.own is not None else _Inbound((), EMPTY, EMPTY)
         routes = shared.routes(key.namespace, key.features)
@@ -211,6 +226,17 @@ class Composer:
             types.ROUTE: (routes.apart if key.hosts_apart else routes.table,),
             types.VIRTUAL_HOST: (routes.hosts,) if key.hosts_apart else (),
             types.RUNTIME: (shared.runtime,),
+        }
+
+    def _proxyless_view(self, namespace: str) -> dict[str, Layers]:
+        if self._proxyless is None:
+            self._proxyless = ProxylessLayers()
+            self._proxyless.apply({name: self._subject(name) for name in self._ports})
+        return {
+            types.CLUSTER: (self._proxyless.clusters,),
+            types.ENDPOINT: (self._layers.endpoints,),
+            types.LISTENER: (self._layers.api_listeners(namespace), SERVER_LISTENERS),
+            types.ROUTE: (self._proxyless.routes,),
         }
 
     def _own_layers(self, own: ServiceName) -> _Inbound:
@@ -232,4 +258,6 @@ class Composer:
     def warnings(self) -> tuple[Finding, ...]:
         """Everything that operators or registries asked for and did not get as written, by service."""
         found = [finding for parts in self._parts.values() for finding in parts.findings]
+        if self._proxyless is not None:
+            found += self._proxyless.findings()
         return tuple(sorted({*found, *self._layers.findings()}))

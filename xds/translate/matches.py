@@ -29,7 +29,12 @@ _METHOD = ":method"
 
 def route_match(match: Match, features: Features) -> dict[str, Any]:
     """The fields of a RouteMatch. Raises ValueError for a match that Envoy has no words for."""
-    fields: dict[str, Any] = path_match(match.path)
+    return {**path_match(match.path), **conditions(match, features)}
+
+
+def conditions(match: Match, features: Features) -> dict[str, Any]:
+    """The fields of a RouteMatch for all but the path. Raises ValueError as `route_match`."""
+    fields: dict[str, Any] = {}
     headers = [header_match(header) for header in match.headers]
     if match.methods:
         headers.append(_methods(_METHOD, match.methods))

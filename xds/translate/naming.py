@@ -7,6 +7,9 @@ from mesh.service import ServiceName
 EGRESS = "egress"
 """The egress listener and its route table."""
 
+SERVER_LISTENER = "grpc/server?xds.resource.listening_address="
+"""What the name of a gRPC server's listener begins with; the address that it listens at follows (gRFC A36)."""
+
 _RESERVED = frozenset(":/")
 
 

@@ -22,7 +22,7 @@ _WITHOUT_ZONES = (LoadBalancing.RING_HASH, LoadBalancing.MAGLEV)
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class ClusterPart:
     """One cluster to be: `endpoints` are those that it selects of the port's, `by_name` whether any of the port's is
     a DNS name."""
 
@@ -39,7 +39,7 @@ def service_clusters(subject: Subject, system_roots: str, findings: list[Finding
     A destination that does not exist (yet) is a cluster without endpoints: a route never names an unknown one.
     """
     findings.extend(_policy_findings(subject))
-    for part in _parts(subject):
+    for part in cluster_parts(subject):
         encoded = assignment(part.name, part.endpoints)
         if not part.by_name:
             yield Resource(types.ENDPOINT, part.name, encoded)
@@ -62,18 +62,19 @@ def service_clusters(subject: Subject, system_roots: str, findings: list[Finding
         yield Resource(types.CLUSTER, part.name, encode(message))
 
 
-def _parts(subject: Subject) -> Iterator[_Part]:
+def cluster_parts(subject: Subject) -> Iterator[ClusterPart]:
+    """What there has to be a cluster for."""
     for port in subject.ports:
         endpoints = endpoints_of(subject.service, port)
         by_name = not all(is_ip(endpoint.address) for endpoint in endpoints)
-        yield _Part(port.cluster, "", port, endpoints, by_name)
+        yield ClusterPart(port.cluster, "", port, endpoints, by_name)
         if port.routed:
             for subset, labels in subject.subsets().items():
                 chosen = () if labels is None else selected(endpoints, labels)
-                yield _Part(subset_name(port.cluster, subset), subset, port, chosen, by_name)
+                yield ClusterPart(subset_name(port.cluster, subset), subset, port, chosen, by_name)
     missing = (wanted for wanted in subject.wanted if find(subject.ports, wanted) is None)
     for name in sorted({cluster_of(subject.base, subject.ports, wanted) for wanted in missing}):
-        yield _Part(name, "", None, (), by_name=False)
+        yield ClusterPart(name, "", None, (), by_name=False)
 
 
 def _policy(subject: Subject, port: CalledPort | None) -> ClusterPolicy:
@@ -83,7 +84,7 @@ def _policy(subject: Subject, port: CalledPort | None) -> ClusterPolicy:
     return replace(subject.policy, tls=None, health_check=None) if subject.file else subject.policy
 
 
-def _patches(subject: Subject, part: _Part) -> tuple[Patch, ...]:
+def _patches(subject: Subject, part: ClusterPart) -> tuple[Patch, ...]:
     return tuple(patch for patch in subject.patches("cluster") if patch.name in ("", part.subset))
 
 

@@ -15,6 +15,7 @@ from xds.translate.finding import Finding
 from xds.translate.listeners import egress_listener
 from xds.translate.naming import EGRESS
 from xds.translate.parts import Parts
+from xds.translate.proxyless.listeners import ApiListeners
 from xds.translate.route_layer import RouteLayer
 from xds.translate.runtime import runtime_layer
 from xds.translate.service_hosts import HostPart
@@ -45,6 +46,7 @@ class SharedLayers:
         self._claims = Claims()
         self._hosts: dict[str, HostPart] = {}
         self._routes: dict[tuple[str, Features], RouteLayer] = {}
+        self._api_listeners: dict[str, ApiListeners] = {}
 
     def routes(self, namespace: str, features: Features) -> RouteLayer:
         """The routes for viewers in that namespace, made when first asked for and kept current since."""
@@ -54,10 +56,18 @@ class SharedLayers:
             layer.update(self._hosts, self._hosts, self._claims)
         return layer
 
+    def api_listeners(self, namespace: str) -> ResourceSet:
+        """The listeners that gRPC clients in that namespace may ask for, made when first asked for, like routes."""
+        if (layer := self._api_listeners.get(namespace)) is None:
+            layer = self._api_listeners[namespace] = ApiListeners(namespace)
+            layer.update(self._hosts, self._hosts, self._claims)
+        return layer.resources
+
     def forget_viewers(self, namespace: str) -> None:
         """No node looks from that namespace any more."""
         for key in [key for key in self._routes if key[0] == namespace]:
             del self._routes[key]
+        self._api_listeners.pop(namespace, None)
 
     def apply(self, changes: Sequence[PartsChange]) -> None:
         """Put the new parts in the place of the old ones. A name may move from one service to another."""
@@ -89,7 +99,8 @@ class SharedLayers:
             else:
                 del self._hosts[name]
         if touched:
-            for layer in self._routes.values():
+            layers: list[RouteLayer | ApiListeners] = [*self._routes.values(), *self._api_listeners.values()]
+            for layer in layers:
                 layer.update(touched, self._hosts, self._claims)
 
     def findings(self) -> Iterator[Finding]:
