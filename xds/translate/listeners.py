@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from envoy_api import EnvoyMessage, message, pack
+from xds.translate.access_log import failure_log
 from xds.translate.clusters import ADS_SOURCE
 from xds.translate.http_filters import http_filters
 from xds.translate.naming import EGRESS, stat_name
@@ -20,10 +21,14 @@ _TCP: Final = "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy"
 _TCP_CONNECT_ATTEMPTS: Final = 3
 
 
-def egress_listener(address: Address) -> EnvoyMessage:
-    """The listener for all outgoing HTTP; its routes come by RDS, so a route's edit never touches it."""
+def egress_listener(address: Address, failures_to: str | None = None) -> EnvoyMessage:
+    """The listener for all outgoing HTTP; its routes come by RDS, so a route's edit never touches it.
+
+    `failures_to`: the cluster that gets access logs of what was not answered with success.
+    """
     rds = {"route_config_name": EGRESS, "config_source": ADS_SOURCE}
-    return _listener(EGRESS, address, "OUTBOUND", _http_connection_manager(EGRESS, rds=rds))
+    logs = [failure_log(failures_to)] if failures_to else []
+    return _listener(EGRESS, address, "OUTBOUND", _http_connection_manager(EGRESS, rds=rds, access_log=logs))
 
 
 def ingress_listener(name: str, address: Address, routes: EnvoyMessage) -> EnvoyMessage:

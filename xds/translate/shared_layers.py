@@ -37,7 +37,7 @@ class SharedLayers:
         taken = {settings.egress: "the egress listener"}
         if settings.ingress is not None:
             taken[settings.ingress] = "the ingress listener"
-        listener = Resource(types.LISTENER, EGRESS, encode(egress_listener(settings.egress)))
+        listener = Resource(types.LISTENER, EGRESS, encode(egress_listener(settings.egress, settings.failures_to)))
         self.clusters = EMPTY
         self.endpoints = EMPTY
         self.listeners = ResourceSet.of([listener])
