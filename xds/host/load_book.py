@@ -1,19 +1,12 @@
 """What clients report of the load they send to clusters: the last report of each, added up. No I/O, no clock."""
 
-from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, NamedTuple
 
 MAX_ENTRIES: Final = 100_000
-"""How many clusters and localities are kept, summed over reporters; more are counted in the totals only."""
-
-MAX_CLUSTERS: Final = 10_000
-"""How many clusters have totals of their own, for their names come from clients; others share one."""
-
-OTHERS: Final = "(others)"
-"""In place of a cluster's name: all that came after the first MAX_CLUSTERS."""
+"""How many clusters and localities are kept, summed over reporters: about 50 MB. More are left out."""
 
 MISSED: Final = 3
 """After as many intervals without a report, a reporter's last one tells nothing of now."""
@@ -73,23 +66,19 @@ class _Sum(NamedTuple):
 
 
 class LoadBook:
-    """Last reports by reporter (any key that stands for one stream), and totals since the start. Times in seconds."""
+    """Last reports by reporter (any key that stands for one stream). Times in seconds."""
 
-    def __init__(self, max_entries: int = MAX_ENTRIES, max_clusters: int = MAX_CLUSTERS) -> None:
-        self._max_entries, self._max_clusters = max_entries, max_clusters
+    def __init__(self, max_entries: int = MAX_ENTRIES) -> None:
+        self._max_entries = max_entries
         self._last: dict[Hashable, _Last] = {}
         self._sums: dict[Target, _Sum] = {}
         self._entries = 0
-        self.totals: dict[str, Counter[str]] = {}
-        """By cluster since the start: `successes`, `errors`, `dropped`."""
         self.left_out = 0
         """Entries of reports that there was no room for."""
 
     def report(self, reporter: Hashable, report: Report, now: float, seconds: float) -> None:
         """A reporter's newest report, about the last `seconds`. It replaces the one before."""
         self.forget(reporter)
-        for target, load in report.items():
-            self._count(target.cluster, load)
         room = self._max_entries - self._entries
         kept = dict(islice(report.items(), room))
         self.left_out += len(report) - len(kept)
@@ -121,12 +110,6 @@ class LoadBook:
             known = self._sums.pop(target, _NOTHING)
             if reporters := known.reporters + sign:
                 self._sums[target] = _Sum(known.load.plus(load, sign), reporters, known.seconds + sign * last.seconds)
-
-    def _count(self, cluster: str, load: Load) -> None:
-        if cluster not in self.totals and len(self.totals) >= self._max_clusters:
-            cluster = OTHERS
-        total = self.totals.setdefault(cluster, Counter())
-        total.update(successes=load.successes, errors=load.errors, dropped=load.dropped)
 
 
 _NOTHING: Final = _Sum(Load(), 0, 0.0)

@@ -30,12 +30,12 @@ STREAM_LOAD_STATS: Final = Rpc(
 
 
 class LoadReports:
-    """Collects reports into `book`, from each client every `interval` seconds."""
+    """Collects reports into `book`, from each client every `interval` seconds; `on_report` is told of each too."""
 
     def __init__(
-        self, book: LoadBook, interval: float, ending: Ending, now: Callable[[], float] = time.monotonic
+        self, book: LoadBook, interval: float, ending: Ending, on_report: Callable[[Report], None] = lambda _: None
     ) -> None:
-        self._book, self._interval, self._ending, self._now = book, interval, ending, now
+        self._book, self._interval, self._ending, self._on_report = book, interval, ending, on_report
 
     def methods(self) -> tuple[Served, ...]:
         return (served(STREAM_LOAD_STATS, self._serve),)
@@ -55,7 +55,8 @@ class LoadReports:
             except DecodeError as error:
                 await call.abort(grpc.StatusCode.INVALID_ARGUMENT, f"not a {_REQUEST}: {error}")
             if report := load_report(message):
-                self._book.report(reporter, report, self._now(), _interval(message) or self._interval)
+                self._book.report(reporter, report, time.monotonic(), _interval(message) or self._interval)
+                self._on_report(report)
             else:
                 self._book.forget(reporter)
             if not asked:

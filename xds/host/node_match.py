@@ -40,13 +40,11 @@ def _string(matcher: Any, text: object) -> bool:
     wanted: str = getattr(matcher, kind)
     if matcher.ignore_case:
         wanted, text = wanted.casefold(), text.casefold()
-    by_kind = {
-        "exact": text.__eq__,
-        "prefix": text.startswith,
-        "suffix": text.endswith,
-        "contains": text.__contains__,
-    }
-    return bool(by_kind[kind](wanted))
+    if kind == "exact":
+        return text == wanted
+    if kind == "contains":
+        return wanted in text
+    return text.startswith(wanted) if kind == "prefix" else text.endswith(wanted)
 
 
 def _regex(pattern: str, text: str) -> bool:
