@@ -1,0 +1,29 @@
+"""An HTTP server of aiohttp at an address from the settings."""
+
+from aiohttp import web
+
+from swashplate.address import Address, cannot_listen
+
+
+class HttpServer:
+    """Serves `application` from `start` to `stop`. `use` and `flag` name it where the address cannot be had."""
+
+    def __init__(self, application: web.Application, use: str, flag: str) -> None:
+        self._application, self._use, self._flag = application, use, flag
+        self._runner: web.AppRunner | None = None
+
+    async def start(self, address: Address) -> Address:
+        """The address it is bound to (with the real port, where 0 was asked). CannotListenError."""
+        self._runner = web.AppRunner(self._application, access_log=None, shutdown_timeout=1.0)
+        await self._runner.setup()
+        try:
+            await web.TCPSite(self._runner, address.host, address.port).start()
+        except OSError as failure:
+            await self.stop()
+            raise cannot_listen(address, self._use, self._flag, failure) from failure
+        return Address(address.host, self._runner.addresses[0][1])
+
+    async def stop(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
