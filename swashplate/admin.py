@@ -9,7 +9,8 @@ from typing import Any, Final, Protocol
 from aiohttp import web
 
 from swashplate import VERSION, metrics
-from swashplate.address import Address, cannot_listen
+from swashplate.address import Address
+from swashplate.http_server import HttpServer
 from swashplate.status import StatusReport
 
 PAGES: Final = {
@@ -45,24 +46,14 @@ class AdminServer:
     def __init__(self, subject: Subject, recorded: metrics.Metrics) -> None:
         self._subject = subject
         self._metrics = recorded
-        self._runner: web.AppRunner | None = None
+        self._server = HttpServer(self.application(), "the admin server", "--admin")
 
     async def start(self, address: Address) -> Address:
         """The address it is bound to (with the real port, where 0 was asked). Raises CannotListenError."""
-        self._runner = web.AppRunner(self.application(), access_log=None, shutdown_timeout=1.0)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, address.host, address.port)
-        try:
-            await site.start()
-        except OSError as failure:
-            await self.stop()
-            raise cannot_listen(address, "the admin server", "--admin", failure) from failure
-        return Address(address.host, self._runner.addresses[0][1])
+        return await self._server.start(address)
 
     async def stop(self) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
-            self._runner = None
+        await self._server.stop()
 
     def application(self) -> web.Application:
         """The pages, not yet listening anywhere."""

@@ -7,6 +7,7 @@ from typing import Final
 from prometheus_client import (
     CollectorRegistry,
     Counter,
+    Gauge,
     Histogram,
     ProcessCollector,
     disable_created_metrics,
@@ -40,6 +41,16 @@ class Metrics:
         self.streams = self._counter("streams", "Streams that proxies opened.", "variant")
         self.streams_refused = self._counter(
             "streams_refused", "Streams turned away because too many wanted to begin at once."
+        )
+        self.polls = self._counter("polls", "Requests of clients that poll, answered.", "type", "answer")
+        self.load_requests = self._counter(
+            "load_requests", "Requests that proxies said they sent, by how those ended.", "outcome"
+        )
+        self.cluster_load_requests = self._counter(
+            "cluster_load_requests", "The same by cluster, if the setting load_metrics is on.", "cluster", "outcome"
+        )
+        self.load_in_flight = Gauge(
+            "swashplate_load_in_flight", "Requests under way as proxies last said.", registry=self.registry
         )
         self.updates = self._counter("updates", "Changes of services or routes that were translated.")
         self.change_to_push = self._seconds(

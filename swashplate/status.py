@@ -86,6 +86,41 @@ class WarningReport(_Report):
     reason: str
 
 
+class LoadReport(_Report):
+    """What proxies sent to a cluster's endpoints of one locality (`region/zone/sub_zone`), as they last reported it.
+
+    Sums over `nodes` proxies, over `seconds` each: requests that ended well and badly, those dropped unsent, and
+    those under way.
+    """
+
+    server: str
+    cluster: str
+    locality: str
+    successes: int
+    errors: int
+    dropped: int
+    in_flight: int
+    nodes: int
+    seconds: float
+
+
+class FailureReport(_Report):
+    """A kind of request, `503 GET http://checkout/orders`, that failed `times` at most, and less by `excess` at most."""
+
+    request: str
+    times: int
+    excess: int
+
+
+class FailuresReport(_Report):
+    """What failed since then: how many requests, and the most frequent kinds."""
+
+    server: str
+    since: datetime
+    total: int
+    top: tuple[FailureReport, ...]
+
+
 class ServerReport(_Report):
     """The server itself. `reasons` say why it is not ready; empty when it is."""
 
@@ -105,6 +140,8 @@ class StatusReport(_Report):
     problems: tuple[ProblemReport, ...]
     warnings: tuple[WarningReport, ...]
     proxies: tuple[ProxyReport, ...]
+    loads: tuple[LoadReport, ...] = ()
+    failures: tuple[FailuresReport, ...] = ()
 
     @property
     def in_force(self) -> bool:
@@ -132,6 +169,8 @@ def merged(reports: Iterable[StatusReport]) -> StatusReport:
         servers=tuple(server for part in parts for server in part.servers),
         sources=tuple(source for part in parts for source in part.sources),
         problems=tuple(problem for part in parts for problem in part.problems),
+        loads=tuple(load for part in parts for load in part.loads),
+        failures=tuple(failures for part in parts for failures in part.failures),
         warnings=tuple(dict.fromkeys(warning for part in parts for warning in part.warnings)),
         proxies=tuple(
             sorted(

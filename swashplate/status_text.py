@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import IO
 
 from rich.console import Console, Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from swashplate.status import (
@@ -17,6 +16,8 @@ from swashplate.status import (
     TypeReport,
     WarningReport,
 )
+from swashplate.text_table import age, columns
+from swashplate.traffic_text import MOST, failure_table, load_table
 
 _STYLES = {
     "synced": "green",
@@ -33,14 +34,29 @@ _WIDEST = 10_000
 _TYPES = ("CDS", "EDS", "LDS", "RDS", "VHDS", "RTDS")
 
 
-def show(report: StatusReport, now: datetime, out: IO[str], *, node: str | None = None) -> None:
-    """Print all of `report`, or the proxies of one node in detail; in colour where `out` is a terminal."""
+def show(
+    report: StatusReport,
+    now: datetime,
+    out: IO[str],
+    *,
+    node: str | None = None,
+    all_load: bool = False,
+    failures: bool = False,
+) -> None:
+    """Print all of `report`, or the proxies of one node in detail; in colour where `out` is a terminal.
+
+    Of load only the busiest clusters, or all; failures where asked for.
+    """
     # As wide as it needs: what is cut off, or wrapped inside a column, can be neither searched nor piped.
     console = Console(file=out, width=_WIDEST, highlight=False)
     if node is not None:
         parts: list[RenderableType] = [_node(proxy, now) for proxy in report.of_node(node).proxies]
     else:
         parts = [_servers(report.servers, now), _sources(report.sources, now), _proxies(report.proxies)]
+        if report.loads or all_load:
+            parts.append(load_table(report.loads, None if all_load else MOST))
+        if failures:
+            parts.append(failure_table(report.failures, now))
     parts += [_nack(proxy, part, part.nack, now) for proxy, part in _nacks(report, node)]
     if node is None:
         parts += [Text(problem.text) for problem in report.problems]
@@ -52,19 +68,12 @@ def show(report: StatusReport, now: datetime, out: IO[str], *, node: str | None 
         console.print(part)
 
 
-def _table(*headings: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for heading in headings:
-        table.add_column(heading, no_wrap=True, overflow="ignore")
-    return table
-
-
 def _state(state: str) -> Text:
     return Text("NACKed" if state == "nacked" else state, style=_STYLES[state])
 
 
-def _servers(servers: Iterable[ServerReport], now: datetime) -> Table:
-    table = _table("SERVER", "VERSION", "ADS", "UP", "STATE", "")
+def _servers(servers: Iterable[ServerReport], now: datetime) -> RenderableType:
+    table = columns("SERVER", "VERSION", "ADS", "UP", "STATE", "")
     for server in servers:
         state = _state("ready" if server.ready else "not ready")
         reasons = "; ".join(server.reasons)
@@ -72,8 +81,8 @@ def _servers(servers: Iterable[ServerReport], now: datetime) -> Table:
     return table
 
 
-def _sources(sources: Iterable[SourceReport], now: datetime) -> Table:
-    table = _table("SOURCE", "AT", "STATE", "SERVICES", "READ", "")
+def _sources(sources: Iterable[SourceReport], now: datetime) -> RenderableType:
+    table = columns("SOURCE", "AT", "STATE", "SERVICES", "READ", "")
     for source in sources:
         read = f"{age(source.last_sync, now)} ago" if source.last_sync else "never"
         notes = [source.error] if source.error else []
@@ -97,7 +106,7 @@ def _proxies(proxies: tuple[ProxyReport, ...]) -> RenderableType:
         return Text("No proxy is connected.")
     seen = {part.type for proxy in proxies for part in proxy.types}
     shown = [name for name in _TYPES if name in seen] + sorted(seen.difference(_TYPES))
-    table = _table("PROXY", "CLUSTER", "CLIENT", "ADS", *shown, "SERVER")
+    table = columns("PROXY", "CLUSTER", "CLIENT", "ADS", *shown, "SERVER")
     for proxy in proxies:
         states = {part.type: _state(part.state) for part in proxy.types}
         table.add_row(
@@ -116,7 +125,7 @@ def _node(proxy: ProxyReport, now: datetime) -> Group:
         f"{proxy.node} ({proxy.cluster}), {proxy.user_agent}, {proxy.variant}, from {proxy.peer}, "
         f"connected to {proxy.server} for {age(proxy.connected_at, now)}"
     )
-    table = _table("TYPE", "STATE", "RESOURCES", "SENT", "ACKED", "LAST SENT")
+    table = columns("TYPE", "STATE", "RESOURCES", "SENT", "ACKED", "LAST SENT")
     for part in proxy.types:
         sent = f"{age(part.sent_at, now)} ago" if part.sent_at else "never"
         table.add_row(part.type, _state(part.state), str(part.resources), part.sent_version, part.acked_version, sent)
@@ -135,15 +144,3 @@ def _nack(proxy: ProxyReport, part: TypeReport, nack: NackReport | None, now: da
 
 def _warning(warning: WarningReport) -> Text:
     return Text(f"warning {warning.code}: {warning.service}: {warning.reason}", style="yellow")
-
-
-def age(then: datetime, now: datetime) -> str:
-    """How long ago `then` was: `3s`, `5m`, `2h10m`, `4d`."""
-    seconds = max(0, round((now - then).total_seconds()))
-    if seconds < 60:
-        return f"{seconds}s"
-    if seconds < 3600:
-        return f"{seconds // 60}m"
-    if seconds < 86400:
-        return f"{seconds // 3600}h{seconds % 3600 // 60}m"
-    return f"{seconds // 86400}d"

@@ -17,8 +17,12 @@ from swashplate.status import StatusReport, merged
 @with_settings("admin")
 @server_option
 @format_option("text", "json")
+@click.option("--load", is_flag=True, help="List the load of all clusters, not of the busiest ten only.")
+@click.option("--errors", is_flag=True, help="List the requests that failed most often (see the setting top_errors).")
 @click.argument("node", required=False)
-def command(settings: Settings, servers: tuple[str, ...], output: str, node: str | None) -> None:
+def command(
+    settings: Settings, servers: tuple[str, ...], output: str, load: bool, errors: bool, node: str | None
+) -> None:
     """Show sources, problems of files, and connected proxies: by resource type, whether they have what they should.
 
     A state is `synced` (the proxy acknowledged the newest), `stale` (sent, not yet acknowledged), `not sent`
@@ -42,7 +46,7 @@ def command(settings: Settings, servers: tuple[str, ...], output: str, node: str
     if output == "json":
         click.echo((report if node is None else report.of_node(node)).model_dump_json(indent=2))
     elif reports:
-        status_text.show(report, datetime.now(UTC), sys.stdout, node=node)
+        status_text.show(report, datetime.now(UTC), sys.stdout, node=node, all_load=load, failures=errors)
     for failure in failures:
         click.echo(f"error: {failure}", err=True)
     missing = node is not None and not report.of_node(node).proxies

@@ -12,7 +12,8 @@ from click.testing import CliRunner, Result
 
 from swashplate.cli import main
 from swashplate.status import StatusReport, merged
-from swashplate.status_text import age, show
+from swashplate.status_text import show
+from swashplate.text_table import age
 from tests.swashplate.reports import NOW, a_nack, a_problem, a_proxy, a_report, a_source, a_type, a_warning
 
 NACKED = a_report(proxies=(a_proxy("web-1", a_type("RDS", "nacked", a_nack())),))
