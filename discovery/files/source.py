@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import hashlib
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -12,12 +13,13 @@ from discovery.files.book import ServiceBook
 from discovery.registry import Evidence, Feed
 from mesh.service import ServiceName
 from operator_files.follow import Follower, Freshness, Step
-from operator_files.problem import Problem
+from operator_files.problem import Problem, has_errors
 from operator_files.store import LastGoodStore
 
 KIND: Final = "services"
 ASK_AGAIN_S: Final = 5.0
 """How long after a first look a file is read again before what it no longer lists is believed to be gone."""
+_NONE_GOOD: Final = "no service file is good"
 
 
 class _Lacking(NamedTuple):
@@ -56,6 +58,7 @@ class FileSource:
         self._lacking: dict[str, _Lacking] = {}
         self._lacks = asyncio.Event()
         self._problems: tuple[Problem, ...] = ()
+        self._answered = self._none_good = False
         self._follower = Follower(
             root,
             partial(ServiceBook.seeded, default_namespace=default_namespace),
@@ -79,8 +82,12 @@ class FileSource:
 
     @property
     def freshness(self) -> Freshness:
-        """When the path was last read, and what is in the way."""
-        return self._follower.freshness
+        """When the path was last read, and what is in the way.
+
+        Files of which none was ever good have not been read: to serve nothing would take away all that proxies have.
+        """
+        freshness = self._follower.freshness
+        return replace(freshness, synced_at=None, error=_NONE_GOOD) if self._none_good else freshness
 
     async def run(self) -> None:
         """Follows the files until cancelled."""
@@ -118,7 +125,12 @@ class FileSource:
         )
         if not step.live:
             self._note_lacking(step)
-        self._feed.synced()
+        self._none_good = not new and not self._answered and has_errors(step.new.problems)
+        if self._none_good:
+            self._feed.failed(_NONE_GOOD)
+        else:
+            self._answered = True
+            self._feed.synced()
         self._tell(step.new.problems)
 
     def _note_lacking(self, step: Step[ServiceBook]) -> None:

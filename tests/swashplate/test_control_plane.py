@@ -83,6 +83,26 @@ async def test_a_broken_edit_changes_nothing_and_shows_everywhere(site: Site) ->
         ]
 
 
+@pytest.mark.parametrize(
+    ("edit", "code", "heal"),
+    [
+        (("version: v1", "version: v11"), "R030", ("version: v1}", "version: v11}")),
+        (("service: checkout", "service: chekcout"), "R031", ("name: web", "name: chekcout")),
+    ],
+)
+async def test_a_misspelt_edit_changes_nothing_and_waits(
+    site: Site, edit: tuple[str, str], code: str, heal: tuple[str, str]
+) -> None:
+    async with site.running() as here:
+        before = here.config()
+        site.write("routes/checkout.yaml", ROUTES.replace(*edit))
+        await until(lambda: [problem.code for problem in here.plane.status().problems] == [code])
+        assert here.config() == before
+        site.write("services.yaml", SERVICES.replace(*heal))
+        await until(lambda: here.plane.status().in_force)
+        assert here.config() != before
+
+
 async def test_routes_to_what_nobody_discovered_are_a_warning(site: Site) -> None:
     site.write("routes/checkout.yaml", ROUTES.replace("version: v2", "version: v3"))
     async with site.running() as here:
@@ -120,6 +140,23 @@ class TestReadiness:
         site.settings["services"] = tmp_path / "routes"
         async with site.running() as here:
             assert here.plane.status().servers[0].ready
+
+    async def test_waits_while_no_service_file_is_good(self, site: Site) -> None:
+        """Proxies that come back to a server with nothing would lose everything."""
+        site.write("services.yaml", "services: [")
+        async with site.running(ready=False) as here:
+            reason = await until(lambda: [text for text in here.plane.unready() if "no service file is good" in text])
+            assert "service-files" in reason[0]
+            report = here.plane.status()
+            assert [problem.code for problem in report.problems] == ["F004"]
+            assert (report.sources[0].state, report.sources[0].error) == ("stale", "no service file is good")
+            site.write("services.yaml", SERVICES)
+            await until(lambda: not here.plane.unready())
+            assert here.plane.status().sources[0].state == "fresh"
+            site.write("services.yaml", "services: [")
+            await until(lambda: here.plane.status().problems)
+            assert here.plane.unready() == ()
+            assert here.clusters() >= {"checkout", "web"}
 
     async def test_stays_ready_when_a_source_goes_away(self, site: Site) -> None:
         async with site.running() as here:
