@@ -13,6 +13,7 @@ from discovery.debounce import Debounce
 from mesh.mesh import Mesh, Routes
 from mesh.service import Service, ServiceName
 from routes.source import Changes as RouteChanges
+from swashplate.bootstrap import XDS_CLUSTER
 from swashplate.metrics import Metrics
 from swashplate.settings import Settings
 from xds.resources.node import Node
@@ -155,4 +156,5 @@ def translation_settings(settings: Settings) -> TranslationSettings:
         ingress=settings.ingress,
         system_roots=settings.system_roots,
         vhds=settings.vhds,
+        failures_to=XDS_CLUSTER if settings.top_errors else None,
     )

@@ -21,6 +21,7 @@ from swashplate import VERSION
 from swashplate.address import Address, refuse_taken
 from swashplate.composition import Composition
 from swashplate.metrics import Metrics
+from swashplate.other_services import OtherServices
 from swashplate.rendering import NEWEST_ENVOY, envoy_version, rendered
 from swashplate.reporting import problem_report, proxy_report, warning_reports
 from swashplate.settings import Settings
@@ -52,10 +53,22 @@ class ControlPlane:
         if self._sources.stored:
             self._composition.take_as_origin()
             self._log.info("serving what was last good, until the files are read")
+        identifier = f"{settings.identifier} swashplate/{VERSION}"
+        self._beside = OtherServices(
+            settings,
+            metrics,
+            self._log,
+            identifier=identifier,
+            view_of=self._composition.view,
+            why_not_ready=self._why_not_ready,
+            streams=lambda: self._server.streams(),
+        )
         self._server = XdsServer(
             self._composition.view,
             listen=str(settings.listen),
-            identifier=f"{settings.identifier} swashplate/{VERSION}",
+            identifier=identifier,
+            beside=self._beside.methods,
+            ending=self._beside.ending,
             origin_of=self._composition.origin_view,
             why_not_ready=self._why_not_ready,
             on_event=StreamEvents(metrics, self._log),
@@ -64,6 +77,8 @@ class ControlPlane:
         self._open = False
         self._stopping = False
         self._listen = settings.listen
+        self.rest: Address | None = None
+        """Where Envoys may poll."""
         self._started_at: datetime = at(time.time())
         self._forgetting: asyncio.TimerHandle | None = None
         metrics.follow(self.status)
@@ -73,6 +88,7 @@ class ControlPlane:
         refuse_taken(self._settings.listen, "the ADS server", "--listen")
         port = await self._server.start()
         self._listen = Address(self._settings.listen.host, port)
+        self.rest = await self._beside.start()
         self._composition.start(self._published)
         self._sources.start()
         loop = asyncio.get_running_loop()
@@ -83,6 +99,7 @@ class ControlPlane:
         """Not ready any more, then streams end so that proxies go elsewhere, then the rest. May be called always."""
         self._stopping = True
         await self._server.stop(self._settings.shutdown_grace.total_seconds())
+        await self._beside.stop()
         await self._sources.stop()
         self._composition.close()
         if self._forgetting is not None:
@@ -135,6 +152,8 @@ class ControlPlane:
                 ((service, conflict) for service in sorted(conflicts) for conflict in conflicts[service]),
             ),
             proxies=tuple(proxy_report(name, client) for client in self._server.clients()),
+            loads=self._beside.load_reports(),
+            failures=self._beside.failures(),
         )
 
     async def config(self, node_id: str, cluster: str | None, version: str | None) -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from swashplate.bootstrap import XDS_CLUSTER
 from xds.resources import types
 
 Messages = Mapping[str, Iterable[Mapping[str, Any]]]
@@ -30,6 +31,9 @@ g2jcEdZGofE1pqjmxBXkAiAVmNpfIjovC9sFiXA5ExFeJVwFBalbuQd35knz/dhy
 dQ==
 -----END CERTIFICATE-----
 """
+
+_STAND_IN_XDS = {"name": XDS_CLUSTER, "type": "STATIC", "load_assignment": {"cluster_name": XDS_CLUSTER}}
+"""In every bootstrap; listeners may send access logs there."""
 
 _NOISE = re.compile(r"^\[[^]]+]\[\d+]\[\w+]\[\w+] (?:\[[^]]+] )?", re.MULTILINE)
 _REASON = re.compile(r"error initializing configuration '[^']*': (.*)", re.DOTALL)
@@ -87,7 +91,8 @@ def static_bootstrap(messages: Messages) -> dict[str, Any]:
         "node": {"id": "check", "cluster": "check"},
         "static_resources": {
             "clusters": [
-                _with_stand_ins(_static_cluster(cluster, assignments)) for cluster in messages.get(types.CLUSTER, ())
+                _STAND_IN_XDS,
+                *(_with_stand_ins(_static_cluster(cluster, assignments)) for cluster in messages.get(types.CLUSTER, ())),
             ],
             "listeners": [_with_routes(listener, tables) for listener in messages.get(types.LISTENER, ())],
         },

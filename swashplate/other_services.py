@@ -18,6 +18,7 @@ from xds.host import health, reflection
 from xds.host.access_logs import AccessLogs, ErrorBoard
 from xds.host.client_status import ClientStatuses
 from xds.host.fetch import Fetch
+from xds.host.leaderboard import top_of
 from xds.host.load_book import LoadBook
 from xds.host.load_reports import LoadReports
 from xds.host.polls import Polled, Polls
@@ -34,7 +35,7 @@ _LOGGED: Final = 10
 
 
 class OtherServices:
-    """`methods` belong on the gRPC server, whose calls end with `ending`. From `start` to `stop` there is REST too."""
+    """`methods` are for the gRPC server, whose calls end with `ending`. From `start` to `stop` there is REST, too."""
 
     def __init__(
         self,
@@ -145,7 +146,7 @@ class OtherServices:
     def _next_interval(self) -> None:
         ended = self._errors.next_interval(time.time())
         if ended.total:
-            top = ended.top(min(self._settings.top_errors, _LOGGED))
+            top = top_of([ended], min(self._settings.top_errors, _LOGGED))
             self._log.info(
                 "requests failed", total=ended.total, most=[f"{ranked.times} x {ranked.key}" for ranked in top]
             )

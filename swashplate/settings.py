@@ -83,6 +83,13 @@ class Settings(BaseModel):
         Address("127.0.0.1", 18001),
         description="Address of the admin HTTP server: health, metrics, status. It has no login: keep it private.",
     )
+    rest: AddressSetting | None = Field(
+        None,
+        description=(
+            "Address of an HTTP server for Envoys that poll (REST-JSON: POST /v3/discovery:clusters and so on). "
+            "Without it there is none. It has no login, as the gRPC server has none."
+        ),
+    )
     namespace: Annotated[str, BeforeValidator(_NAMESPACE)] = Field(
         "default", description="Namespace of services and routes that name none themselves."
     )
@@ -139,6 +146,33 @@ class Settings(BaseModel):
         timedelta(seconds=10),
         ge=timedelta(0),
         description="How long a cluster that no route refers to any more is kept at a proxy.",
+    )
+    load_interval: Duration = Field(
+        timedelta(seconds=30),
+        ge=timedelta(0),
+        description=(
+            "How often each Envoy reports how many requests it sent to which cluster, and how those ended. `0`: never."
+        ),
+    )
+    load_metrics: bool = Field(
+        False,
+        description=(
+            "Give the metrics of reported requests by cluster, too: some series more for each cluster that is called."
+        ),
+    )
+    top_errors: int = Field(
+        0,
+        ge=0,
+        le=1000,
+        description=(
+            "How many of the most frequent failed requests (code, method and URL without the query) to show in "
+            "status and in the log. Envoys then send an access log of each request that fails. `0`: they do not."
+        ),
+    )
+    top_errors_interval: Duration = Field(
+        timedelta(minutes=5),
+        ge=timedelta(seconds=1),
+        description="How often the most frequent failed requests are logged, and counted anew.",
     )
     shutdown_grace: Duration = Field(
         timedelta(seconds=5), ge=timedelta(0), description="How long open streams may take to end at shutdown."

@@ -105,7 +105,7 @@ class LoadReport(_Report):
 
 
 class FailureReport(_Report):
-    """A kind of request, `503 GET http://checkout/orders`, that failed `times` at most, and less by `excess` at most."""
+    """Requests like `503 GET http://checkout/orders` that failed: `times` at most, and less by `excess` at most."""
 
     request: str
     times: int
