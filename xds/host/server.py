@@ -4,7 +4,7 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import Any, Final
 
 import grpc
@@ -17,7 +17,8 @@ from xds.host.rpc import Call, Ending, Served, generic_handlers, served
 from xds.host.services import METHODS, Method
 from xds.resources.node import Node
 from xds.resources.snapshot import NOTHING, Snapshot
-from xds.streams.events import Event, Failed, Refused
+from xds.streams.census import Census
+from xds.streams.events import Changed, Event, Failed, Refused
 from xds.streams.rollout import Pace
 from xds.streams.shared import Shared
 from xds.streams.status import ClientStatus
@@ -120,6 +121,7 @@ class XdsServer:
         `changed_at`: when what caused it happened, in unix seconds; now if not given.
         """
         self._changed_at = time.time() if changed_at is None else changed_at
+        self._server.on_event(Changed(self._changed_at))
         telling = bool(self._to_tell)
         waiting = dict.fromkeys(self._to_tell)
         self._to_tell = [*(carrier for carrier in self._carriers if carrier not in waiting), *waiting]
@@ -140,6 +142,25 @@ class XdsServer:
         for carrier in [carrier for carrier in self._carriers if carrier.over is not None]:
             self._forget(carrier)
         self._sweeping = asyncio.get_running_loop().call_later(_SWEEP_S, self._sweep)
+
+    async def census(self, *, by_node: bool = False) -> Census:
+        """How many clients are in which state. Others get their turn meanwhile."""
+        census = Census(by_node)
+        async for stream in self._one_by_one():
+            census.add(stream)
+        return census
+
+    async def statuses(self) -> AsyncIterator[ClientStatus]:
+        """As `clients`, in no order. Others get their turn meanwhile."""
+        async for stream in self._one_by_one():
+            if (status := stream.status()) is not None:
+                yield status
+
+    async def _one_by_one(self) -> AsyncIterator[Stream]:
+        for number, stream in enumerate(self.streams(), 1):
+            yield stream
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)
 
     def clients(self) -> tuple[ClientStatus, ...]:
         """One per stream that has said who it is, by node id."""

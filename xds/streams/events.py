@@ -17,7 +17,7 @@ class Identified:
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """A response was handed to the host. `size` in bytes."""
+    """A response was handed to the host. `size` in bytes; `origin`: when its cause happened, in unix seconds."""
 
     node: Node
     type_url: str
@@ -25,17 +25,22 @@ class Pushed:
     changed: int
     removed: int
     size: int
+    origin: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Acked:
-    """`seconds` from sending to the ACK; `since_change` from the event that caused the response."""
+    """`seconds` from sending to the ACK; `since_change` from the event that caused the response.
+
+    `origins`: when the causes of all the responses that it answers happened, in unix seconds.
+    """
 
     node: Node
     type_url: str
     version: str
     seconds: float
     since_change: float
+    origins: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +51,36 @@ class Nacked:
     type_url: str
     nack: Nack
     culprits: tuple[str, ...] = ()
+    origins: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """Listeners or routes that waited for clusters to be warm may now go ahead, all of them."""
+
+    node: Node
+    type_url: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Views may have changed, by what happened at `origin` (unix seconds); streams are told now."""
+
+    origin: float
 
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The stream is over. `node` is None if the client never said who it is."""
+    """The stream is over. `node` is None if the client never said who it is.
+
+    `unanswered`: of the responses that it leaves unanswered, the type, and when the cause happened.
+    """
 
     node: Node | None
     seconds: float
     reason: str
+    unanswered: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,4 +98,4 @@ class Failed:
     error: Exception
 
 
-Event = Identified | Pushed | Acked | Nacked | Closed | Refused | Failed
+Event = Identified | Pushed | Acked | Nacked | Waited | Changed | Closed | Refused | Failed

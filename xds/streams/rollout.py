@@ -21,6 +21,7 @@ from xds.resources.snapshot import NOTHING, Layers, Snapshot
 from xds.streams import blame
 from xds.streams.held_back import held_back
 from xds.streams.shared import Shared
+from xds.streams.status import Lingering, RolloutStatus, Waiting
 from xds.streams.type_state import TypeState
 
 GATED: Final = (types.LISTENER, types.ROUTE, types.VIRTUAL_HOST)
@@ -43,6 +44,13 @@ class _Gone(NamedTuple):
     assignments: tuple[Resource, ...]
 
 
+class Held(NamedTuple):
+    """Something of a type waits at the gate, since then, for these clusters."""
+
+    since: float
+    clusters: frozenset[str]
+
+
 class Rollout:
     """One stream's way from what its client has to the target."""
 
@@ -57,6 +65,9 @@ class Rollout:
         self._released: dict[str, Layers] = {}
         self._kept_back: set[str] = set()
         self._waiting_since: float | None = None
+        self._held: dict[str, Held] = {}
+        self.over: list[tuple[str, float]] = []
+        """Types whose waiting at the gate is over, and how many seconds it took; for whoever takes them out."""
         self._now = 0.0
 
     def begin_with(self, type_url: str, layers: Layers) -> None:
@@ -134,20 +145,33 @@ class Rollout:
             return (self._lingering[type_url], *layers)
         if type_url not in GATED:
             return layers
+        given, missing = self._through_the_gate(type_url, layers, now, states)
+        if given != layers:
+            since = self._held[type_url].since if type_url in self._held else now
+            self._held[type_url] = Held(since, missing)
+        elif self._held and (held := self._held.pop(type_url, None)) is not None:
+            self.over.append((type_url, now - held.since))
+        return given
+
+    def _through_the_gate(
+        self, type_url: str, layers: Layers, now: float, states: Mapping[str, TypeState]
+    ) -> tuple[Layers | None, frozenset[str]]:
+        """What of the layers may go ahead, and the clusters that the rest would wait for."""
         if (clusters := states.get(types.CLUSTER)) is None:
-            return layers if self._clusters_will_not_come(now, states) else self._released.get(type_url)
+            come = not self._clusters_will_not_come(now, states)
+            return (self._released.get(type_url) if come else layers), frozenset()
         blocked = clusters.lacking
         if (missing := self._in_flight(clusters, now)) is not None:
-            if now < (self._waiting_since or 0.0) + self._pace.patience:
-                return self._released.get(type_url)
             blocked |= missing
+            if now < (self._waiting_since or 0.0) + self._pace.patience:
+                return self._released.get(type_url), blocked
         if any(not part.references.isdisjoint(blocked) for part in layers):
             known = self._released.get(type_url)
             if known is None and not self.from_scratch:
-                return None
+                return None, blocked
             layers = self._without(known or (), layers, blocked)
         self._released[type_url] = layers
-        return layers
+        return layers, blocked
 
     def _clusters_will_not_come(self, now: float, states: Mapping[str, TypeState]) -> bool:
         """Whether listeners and routes need not wait for this client to ask for its clusters.
@@ -179,6 +203,17 @@ class Rollout:
                 held_back(part, blame.referring(part, blocked), lambda item: blame.find_item(old, item))
                 for part in new
             ),
+        )
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """Types of which something waits at the gate."""
+        return tuple(self._held)
+
+    def status(self) -> RolloutStatus:
+        return RolloutStatus(
+            tuple(Waiting(url, held.since, tuple(sorted(held.clusters))) for url, held in self._held.items()),
+            tuple(Lingering(name, self._due.get(name)) for name in sorted({*self._gone, *self._kept_back})),
         )
 
     def wake_at(self) -> float | None:

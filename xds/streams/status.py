@@ -31,8 +31,10 @@ class TypeStatus:
     STALE: something sent or due is not acknowledged yet. DRAINING: all of the target is acknowledged, and the
     client still has more, which is removed when it has drained. NOT_SENT: subscribed, and nothing to send so far.
     NACKED: the client rejected what it was last sent and keeps what it had. `resources` counts what of the target it
-    is subscribed to, `draining` what else it has. Versions are the types' own (see Snapshot.version); times are unix
-    seconds.
+    is subscribed to, `draining` what else it has. `unanswered_since`: when the oldest response without an answer was
+    sent. `quarantined` names the resources, or virtual hosts, that are kept back because the client refused them, and
+    `suspects` counts those among which the reason of a refusal is still being looked for. Versions are the types'
+    own (see Snapshot.version); times are unix seconds.
     """
 
     type_url: str
@@ -43,6 +45,41 @@ class TypeStatus:
     sent_at: float | None
     nack: Nack | None
     draining: int = 0
+    unanswered_since: float | None = None
+    quarantined: tuple[str, ...] = ()
+    suspects: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Of a type, something waits at the gate since then (unix seconds), for these clusters to be warm.
+
+    `clusters` is empty where it waits for the client to ask for its clusters at all.
+    """
+
+    type_url: str
+    since: float
+    clusters: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lingering:
+    """A cluster that is gone from the target.
+
+    `until`: when it is removed from the client, in unix seconds; None while the client may have something that refers
+    to it.
+    """
+
+    name: str
+    until: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutStatus:
+    """Where a client is between what it had and the target."""
+
+    waiting: tuple[Waiting, ...] = ()
+    lingering: tuple[Lingering, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +93,4 @@ class ClientStatus:
     peer: str
     connected_at: float
     types: tuple[TypeStatus, ...]
+    rollout: RolloutStatus = RolloutStatus()

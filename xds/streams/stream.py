@@ -12,9 +12,10 @@ from xds.resources import types
 from xds.resources.node import Node
 from xds.resources.snapshot import NOTHING, Layers, Snapshot, version_of_versions
 from xds.streams import wire
+from xds.streams.belief import type_status
 from xds.streams.delta import DeltaType
 from xds.streams.errors import Code, StreamError
-from xds.streams.events import Acked, Closed, Event, Identified, Nacked, Pushed
+from xds.streams.events import Acked, Closed, Event, Identified, Nacked, Pushed, Waited
 from xds.streams.recent import Recent
 from xds.streams.rollout import GATED, Pace, Rollout, assignments_of
 from xds.streams.shared import Shared
@@ -92,10 +93,12 @@ class Stream:
         if answer is None:
             return
         if answer.nack is not None:
-            self._server.on_event(Nacked(node, type_url, answer.nack, answer.culprits))
+            self._server.on_event(Nacked(node, type_url, answer.nack, answer.culprits, answer.origins))
         else:
             sent = answer.sent
-            self._server.on_event(Acked(node, type_url, sent.version, now - sent.at, now - sent.origin))
+            self._server.on_event(
+                Acked(node, type_url, sent.version, now - sent.at, now - sent.origin, answer.origins)
+            )
 
     def _identify(self, request: wire.Request, now: float) -> Node:
         """The node is sure to be in the first request only; a later one that differs is not believed."""
@@ -165,7 +168,14 @@ class Stream:
                 if shown is not None and (data := self._take(state, shown, now)) is not None:
                     return data
             if not any(state.pass_over() for state in self.types.values()):
+                self._tell_waits()
                 return None
+
+    def _tell_waits(self) -> None:
+        if self._rollout.over and self.node is not None:
+            for type_url, seconds in self._rollout.over:
+                self._server.on_event(Waited(self.node, type_url, seconds))
+            self._rollout.over.clear()
 
     def _take(self, state: TypeState, shown: Layers, now: float) -> bytes | None:
         before = Before(state.base, state.owed)
@@ -183,7 +193,15 @@ class Stream:
         data = wire.with_nonce(frame.body, nonce)
         assert self.node is not None
         self._server.on_event(
-            Pushed(self.node, state.type_url, frame.version, len(frame.changed), len(frame.removed), len(data))
+            Pushed(
+                self.node,
+                state.type_url,
+                frame.version,
+                len(frame.changed),
+                len(frame.removed),
+                len(data),
+                self._changed_at,
+            )
         )
         return data
 
@@ -203,7 +221,17 @@ class Stream:
         return min((at for at in times if at is not None), default=None)
 
     def closed(self, now: float, reason: str) -> None:
-        self._server.on_event(Closed(self.node, now - self._opened, reason))
+        unanswered = [(url, sent.origin) for url, state in self.types.items() for sent in state.outstanding.values()]
+        self._server.on_event(Closed(self.node, now - self._opened, reason, tuple(unanswered)))
+
+    @property
+    def variant(self) -> str:
+        return self._variant.name
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """Types of which something waits for clusters to be warm."""
+        return self._rollout.waiting
 
     def target(self, type_url: str) -> Layers:
         """What the client should have of a type in the end."""
@@ -222,7 +250,8 @@ class Stream:
             self._variant.name,
             self._peer,
             self._opened,
-            tuple(state.status(target.layers.get(state.type_url, ())) for state in known),
+            tuple(type_status(state, target.layers.get(state.type_url, ())) for state in known),
+            self._rollout.status(),
         )
 
     def __repr__(self) -> str:

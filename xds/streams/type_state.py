@@ -19,7 +19,7 @@ from xds.streams.held_back import held_back
 from xds.streams.quarantine import INNOCENT, Item
 from xds.streams.sent import NONE, UNKNOWN, Sent, joined
 from xds.streams.shared import Shared
-from xds.streams.status import Nack, SyncState, TypeStatus
+from xds.streams.status import Nack
 from xds.streams.subscription import LEGACY_WILDCARD_TYPES, Subscription
 from xds.streams.wire import Request, text_field
 
@@ -43,12 +43,14 @@ class Frame(NamedTuple):
 class Answer(NamedTuple):
     """What a request said about an earlier response: accepted, or rejected with the client's words.
 
-    `culprits` are the resources or virtual hosts now known to be the reason.
+    `culprits` are the resources or virtual hosts now known to be the reason. `origins`: when the causes of the
+    responses that it is about happened.
     """
 
     sent: Sent
     nack: Nack | None
     culprits: tuple[str, ...]
+    origins: tuple[float, ...]
 
 
 class Before(NamedTuple):
@@ -123,7 +125,9 @@ class TypeState:
         """
         if request.nonce not in self.outstanding:
             return None
-        sent = joined(self._answered_by(request.nonce))
+        parts = self._answered_by(request.nonce)
+        origins = tuple(part.origin for part in parts)
+        sent = joined(parts)
         if request.error is None:
             self.acked = sent.layers
             self.acked_version = sent.version
@@ -133,11 +137,11 @@ class TypeState:
                 self.quarantine = self.quarantine.accepted(blame.items_of(sent).keys())
             if not self.outstanding and not self.quarantine:
                 self.nack = None
-            return Answer(sent, None, ())
+            return Answer(sent, None, (), origins)
         culprits = self._rejected(sent, request.error)
         names = culprits or tuple(resource.name for resource in sent.changed)
         self.nack = Nack(request.error, sent.version, names, now)
-        return Answer(sent, self.nack, culprits)
+        return Answer(sent, self.nack, culprits, origins)
 
     def _answered_by(self, nonce: str) -> list[Sent]:
         """What an answer with this nonce is about; it is not outstanding any more.
@@ -328,36 +332,6 @@ class TypeState:
     def pending(self, shown: Layers) -> bool:
         """Whether `changes` would find anything."""
         return bool(self.owed or self.again) or self.must_answer or (self.base != shown and any(self.changes(shown)))
-
-    def status(self, target: Layers) -> TypeStatus:
-        draining = 0
-        if self.nack is not None:
-            state = SyncState.NACKED
-        elif self.outstanding:
-            state = SyncState.STALE
-        elif self.pending(target):
-            changed, removed = self.changes(target)
-            draining = 0 if changed or self.must_answer else len(removed)
-            state = SyncState.DRAINING if draining else SyncState.STALE
-        elif self.sent_version or self.acked_version:
-            state = SyncState.SYNCED
-        else:
-            state = SyncState.NOT_SENT
-        return TypeStatus(
-            self.type_url,
-            state,
-            self._visible(target),
-            self.sent_version,
-            self.acked_version,
-            self.sent_at,
-            self.nack,
-            draining,
-        )
-
-    def _visible(self, target: Layers) -> int:
-        if self.sub.wildcard:
-            return sum(map(len, target))
-        return sum(find(target, name) is not None for name in self.sub.names)
 
     def accept_unsent(self, shown: Layers) -> None:
         """The client already has all of `shown` (it said so by its versions): as good as sent and acknowledged."""
