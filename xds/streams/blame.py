@@ -14,6 +14,9 @@ from xds.streams.sent import NONE, Sent
 TAKES_THE_GOOD_PART: Final = frozenset({types.CLUSTER, types.LISTENER})
 """Of these Envoy applies what is good, and names the others: "Error adding/updating cluster(s) a: why, b: why"."""
 
+_GRPC: Final = "xDS response validation errors: ["
+"""gRPC takes the good part of any type (gRFC A46): "[resource index 0: a: why; resource index 2: b: why]" (seen)."""
+
 
 class StandIn(Resource):
     """What a client brought along, of which only the version is known: it can be left alone, but not sent."""
@@ -63,6 +66,8 @@ def find_item(layers: Layers, item: Item) -> Resource | None:
 
 def named_in(error: str, type_url: str, items: Collection[Item]) -> tuple[Item, ...] | None:
     """The items that the client's words name; None where they don't say who is to blame."""
+    if error.startswith(_GRPC) and not any(item.host for item in items):
+        return tuple(item for item in sorted(items) if f": {item.resource}: " in error)
     if type_url not in TAKES_THE_GOOD_PART or not error.startswith("Error adding/updating"):
         return None
     return tuple(item for item in sorted(items) if re.search(rf"(?<!\S){re.escape(item.resource)}: ", error))

@@ -74,7 +74,15 @@ class SotwType(TypeState):
         else:
             everything = [found for name in self.sub.names if (found := find(shown, name)) is not None]
         everything.sort(key=lambda resource: resource.name)
-        return self._frame(tuple(changed), version, tuple(removed), everything)
+        return self._frame(tuple(changed), version, tuple(removed), everything, self._missing(shown))
+
+    def _missing(self, shown: Layers) -> tuple[str, ...]:
+        """Names that do not exist, so that the client need not wait for its timer to tell it (gRFC A88).
+
+        One that it refused does exist.
+        """
+        unseen = (name for name in self.sub.names if find(shown, name) is None)
+        return tuple(sorted(name for name in unseen if name not in self.lacking))
 
     def _has_already(self, version: str) -> bool:
         """A reconnecting client that has this very version needs no body.
@@ -89,10 +97,11 @@ class SotwType(TypeState):
         version: str,
         removed: tuple[str, ...],
         content: list[Resource] | None = None,
+        missing: tuple[str, ...] = (),
     ) -> Frame:
         content = list(changed) if content is None else content
         body = self.shared.body(
-            (self.variant, self.type_url, version, tuple(content)),
-            lambda: wire.sotw_body(self.type_url, version, content, self.shared.control_plane),
+            (self.variant, self.type_url, version, tuple(content), missing),
+            lambda: wire.sotw_body(self.type_url, version, content, self.shared.control_plane, missing),
         )
         return Frame(self.type_url, body, version, changed, removed)

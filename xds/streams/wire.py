@@ -33,12 +33,25 @@ def _any(resource: Resource) -> bytes:
     return text_field(1, resource.type_url) + _field(2, resource.body)
 
 
-def sotw_body(type_url: str, version: str, resources: Iterable[Resource], control_plane: bytes) -> bytes:
-    """A DiscoveryResponse but for its nonce."""
+def sotw_body(
+    type_url: str,
+    version: str,
+    resources: Iterable[Resource],
+    control_plane: bytes,
+    missing: Iterable[str] = (),
+) -> bytes:
+    """A DiscoveryResponse but for its nonce. `missing` are names that are asked for and do not exist."""
     parts = [text_field(1, version)]
     parts += [_field(2, _any(resource)) for resource in resources]
     parts += [text_field(4, type_url), _field(6, control_plane)]
+    parts += [_field(7, _not_found(name)) for name in missing]
     return b"".join(parts)
+
+
+def _not_found(name: str) -> bytes:
+    """A ResourceError of google.rpc.Code NOT_FOUND."""
+    status = b"\x08\x05" + text_field(2, "nothing has this name here")
+    return _field(1, text_field(1, name)) + _field(2, status)
 
 
 def delta_body(
