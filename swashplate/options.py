@@ -91,7 +91,14 @@ def _config_option(command: Any) -> Any:
     )(command)
 
 
-_METAVARS = {Path: "PATH", Address: "HOST:PORT", timedelta: "DURATION", str: "TEXT", bool: "[true|false]", int: "NUMBER"}
+_METAVARS = {
+    Path: "PATH",
+    Address: "HOST:PORT",
+    timedelta: "DURATION",
+    str: "TEXT",
+    bool: "[true|false]",
+    int: "NUMBER",
+}
 
 
 def _metavar(name: str) -> str:

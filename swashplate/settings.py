@@ -151,7 +151,8 @@ class Settings(BaseModel):
         timedelta(seconds=30),
         ge=timedelta(0),
         description=(
-            "How often each Envoy reports how many requests it sent to which cluster, and how those ended. `0`: never."
+            "How often each Envoy reports how many requests it sent to which cluster, and how those ended. "
+            "`0`: never."
         ),
     )
     load_metrics: bool = Field(

@@ -38,10 +38,10 @@ def load_table(loads: Iterable[LoadReport], most: int | None) -> RenderableType:
     busiest = sorted(rows, key=lambda cluster: (-rows[cluster].requests, cluster))
     shown = columns("LOAD OF", "REQUESTS", "ERRORS", "DROPPED", "IN FLIGHT", "PROXIES", "OVER")
     for cluster in busiest[:most]:
-        load = rows[cluster]
-        errors = Text(str(load.errors), style="red" if load.errors else "")
-        numbers = (str(load.dropped), str(load.in_flight), str(load.nodes), f"{load.seconds:.3g}s")
-        shown.add_row(Text(cluster), str(load.requests), errors, *numbers)
+        row = rows[cluster]
+        errors = Text(str(row.errors), style="red" if row.errors else "")
+        numbers = (str(row.dropped), str(row.in_flight), str(row.nodes), f"{row.seconds:.3g}s")
+        shown.add_row(Text(cluster), str(row.requests), errors, *numbers)
     rest = len(busiest) - len(busiest[:most])
     return Group(shown, Text(f"and {rest} clusters with less: --load")) if rest else shown
 
