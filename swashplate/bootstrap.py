@@ -19,6 +19,9 @@ XDS_CLUSTER: Final = "swashplate_xds"
 LOCAL_CLUSTER: Final = "swashplate_local"
 """The static cluster of the node's own service (Envoy's `local_cluster_name`)."""
 
+REST_CLUSTER: Final = "swashplate_rest"
+"""The static cluster of this server's HTTP address, for Envoys that poll."""
+
 RUNTIME_LAYER: Final = "swashplate"
 
 
@@ -26,7 +29,8 @@ RUNTIME_LAYER: Final = "swashplate"
 class Client:
     """The node that a bootstrap is for, and the servers it may connect to.
 
-    `cluster` is the name of the node's own service. `admin` is where an Envoy's own admin interface listens.
+    `cluster` is the name of the node's own service. `admin` is where an Envoy's own admin interface listens. With
+    `polls`, addresses of servers' REST polling, it asks there every `refresh` seconds, and has no stream.
     """
 
     node_id: str
@@ -36,37 +40,46 @@ class Client:
     metadata: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     admin: Address = Address("127.0.0.1", 9901)
     incremental: bool = True
+    polls: tuple[Address, ...] = ()
+    refresh: float = 5.0
 
 
 def envoy_bootstrap(client: Client) -> dict[str, Any]:
     """envoy.config.bootstrap.v3.Bootstrap for `client`, as Envoy's YAML and JSON write it."""
-    over_ads = {"ads": {}, "resource_api_version": "V3"}
+    source = _polling(client.refresh) if client.polls else {"ads": {}, "resource_api_version": "V3"}
     # An Envoy that has no configuration yet must not count as started, so it waits for as long as it takes.
-    awaited = {**over_ads, "initial_fetch_timeout": "0s"}
+    awaited = {**source, "initial_fetch_timeout": "0s"}
     api = {
         "transport_api_version": "V3",
         "grpc_services": [{"envoy_grpc": {"cluster_name": XDS_CLUSTER}}],
+    }
+    ads = {
+        "api_type": "DELTA_GRPC" if client.incremental else "GRPC",
+        **api,
+        "set_node_on_first_message_only": True,
     }
     return {
         "node": _node(client),
         "admin": {"address": _socket(client.admin)},
         "dynamic_resources": {
-            "ads_config": {
-                "api_type": "DELTA_GRPC" if client.incremental else "GRPC",
-                **api,
-                "set_node_on_first_message_only": True,
-            },
+            **({} if client.polls else {"ads_config": ads}),
             "cds_config": awaited,
             "lds_config": awaited,
         },
-        "static_resources": {"clusters": [_xds_cluster(client.servers), _local_cluster(client, over_ads)]},
+        "static_resources": {
+            "clusters": [
+                _xds_cluster(client.servers),
+                *([_cluster_at(REST_CLUSTER, client.polls)] if client.polls else []),
+                _local_cluster(client, source),
+            ]
+        },
         "cluster_manager": {
             "local_cluster_name": LOCAL_CLUSTER,
             "load_stats_config": {"api_type": "GRPC", **api},
         },
         "layered_runtime": {
             "layers": [
-                {"name": RUNTIME_LAYER, "rtds_layer": {"name": RUNTIME_LAYER, "rtds_config": over_ads}},
+                {"name": RUNTIME_LAYER, "rtds_layer": {"name": RUNTIME_LAYER, "rtds_config": source}},
                 # Last, so that what a person sets by hand at one Envoy wins there.
                 {"name": "admin", "admin_layer": {}},
             ]
@@ -104,16 +117,36 @@ def _node(client: Client) -> dict[str, Any]:
     }
 
 
-def _xds_cluster(servers: tuple[Address, ...]) -> dict[str, Any]:
+def _polling(refresh: float) -> dict[str, Any]:
+    """A ConfigSource, as the server itself writes it into what it sends."""
+    return {
+        "api_config_source": {
+            "api_type": "REST",
+            "transport_api_version": "V3",
+            "cluster_names": [REST_CLUSTER],
+            "refresh_delay": f"{refresh:g}s",
+            "request_timeout": "5s",
+        },
+        "resource_api_version": "V3",
+    }
+
+
+def _cluster_at(name: str, servers: tuple[Address, ...]) -> dict[str, Any]:
     by_ip = all(server.is_ip for server in servers)
     return {
-        "name": XDS_CLUSTER,
+        "name": name,
         "connect_timeout": "5s",
         **({"type": "STATIC"} if by_ip else {"type": "STRICT_DNS", "dns_lookup_family": "ALL"}),
         "load_assignment": {
-            "cluster_name": XDS_CLUSTER,
+            "cluster_name": name,
             "endpoints": [{"lb_endpoints": [{"endpoint": {"address": _socket(server)}} for server in servers]}],
         },
+    }
+
+
+def _xds_cluster(servers: tuple[Address, ...]) -> dict[str, Any]:
+    return {
+        **_cluster_at(XDS_CLUSTER, servers),
         "typed_extension_protocol_options": {
             "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
                 "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
@@ -128,13 +161,13 @@ def _xds_cluster(servers: tuple[Address, ...]) -> dict[str, Any]:
     }
 
 
-def _local_cluster(client: Client, over_ads: dict[str, Any]) -> dict[str, Any]:
+def _local_cluster(client: Client, source: dict[str, Any]) -> dict[str, Any]:
     return {
         "name": LOCAL_CLUSTER,
         "type": "EDS",
         # A node whose cluster names no service has nothing to compare with, and that must not delay its start.
         "eds_cluster_config": {
-            "eds_config": {**over_ads, "initial_fetch_timeout": "1s"},
+            "eds_config": {**source, "initial_fetch_timeout": "1s"},
             "service_name": client.cluster,
         },
     }

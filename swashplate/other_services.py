@@ -8,6 +8,7 @@ from typing import Final
 from structlog.typing import FilteringBoundLogger
 
 from swashplate.address import Address
+from swashplate.bootstrap import REST_CLUSTER
 from swashplate.http_server import HttpServer
 from swashplate.load_metrics import LoadMetrics
 from swashplate.metrics import Metrics
@@ -22,7 +23,7 @@ from xds.host.leaderboard import top_of
 from xds.host.load_book import LoadBook
 from xds.host.load_reports import LoadReports
 from xds.host.polls import Polled, Polls
-from xds.host.rest import RestPolling
+from xds.host.rest import RestPolling, config_source
 from xds.host.rpc import Ending, Served
 from xds.host.services import METHODS
 from xds.resources.node import Node
@@ -59,7 +60,8 @@ class OtherServices:
             metrics.polls.labels(SHORT[poll.type_url], "unchanged" if poll.unchanged else "content").inc()
 
         polls = Polls(view_of, why_not_ready, identifier, polled)
-        self._rest = HttpServer(RestPolling(polls).application(), "the REST server", "--rest")
+        source = config_source(REST_CLUSTER, settings.rest_refresh.total_seconds())
+        self._rest = HttpServer(RestPolling(polls, source).application(), "the REST server", "--rest")
         loads = LoadReports(
             self._loads,
             settings.load_interval.total_seconds(),

@@ -90,6 +90,11 @@ class Settings(BaseModel):
             "Without it there is none. It has no login, as the gRPC server has none."
         ),
     )
+    rest_refresh: Duration = Field(
+        timedelta(seconds=5),
+        ge=timedelta(milliseconds=100),
+        description="How often an Envoy that polls asks for each kind of resource.",
+    )
     namespace: Annotated[str, BeforeValidator(_NAMESPACE)] = Field(
         "default", description="Namespace of services and routes that name none themselves."
     )

@@ -24,7 +24,7 @@ class _AddressType(click.ParamType[Address]):
 
 
 @click.command(name="bootstrap", short_help="Print the bootstrap of an Envoy or a gRPC client.")
-@with_settings("listen")
+@with_settings("listen", "rest", "rest_refresh")
 @click.option("--node", "node_id", required=True, help="The node's id, unique in the fleet.")
 @click.option(
     "--cluster",
@@ -57,6 +57,7 @@ class _AddressType(click.ParamType[Address]):
     help="Where the Envoy's own admin interface listens.",
 )
 @click.option("--sotw", is_flag=True, help="State-of-the-world ADS, instead of incremental.")
+@click.option("--poll", is_flag=True, help="Polling over REST (see the setting rest), instead of ADS.")
 @click.option("--grpc", is_flag=True, help="The JSON of GRPC_XDS_BOOTSTRAP instead, for a proxyless gRPC client.")
 @format_option("yaml", "json")
 def command(
@@ -70,6 +71,7 @@ def command(
     servers: tuple[Address, ...],
     envoy_admin: Address,
     sotw: bool,
+    poll: bool,
     grpc: bool,
     output: str,
 ) -> None:
@@ -79,10 +81,16 @@ def command(
     swashplate bootstrap --node web-1 --cluster web > bootstrap.yaml
     envoy -c bootstrap.yaml
     """
+    addresses = servers or (settings.listen.reachable,)
+    if poll and settings.rest is None:
+        raise click.UsageError("--poll needs the address of the servers' REST polling: --rest")
+    rest_port = settings.rest.port if settings.rest else 0
     client = Client(
         node_id=node_id,
         cluster=cluster or node_id,
-        servers=servers or (settings.listen.reachable,),
+        servers=addresses,
+        polls=tuple(server._replace(port=rest_port) for server in addresses) if poll else (),
+        refresh=settings.rest_refresh.total_seconds(),
         locality=Locality(region, zone, sub_zone),
         metadata=dict(_metadata(item) for item in metadata),
         admin=envoy_admin,
