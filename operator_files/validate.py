@@ -103,12 +103,29 @@ def did_you_mean(word: str, known: Collection[str]) -> str:
 
 
 def nearest(word: str, known: Collection[str]) -> str | None:
-    """The known word that `word` most likely meant, or None."""
+    """The known word that `word` most likely meant, or None: one slip away for every four letters of it."""
     simple = word.lower().replace("_", "").replace("-", "")
     for candidate in sorted(known):
         if candidate.lower().replace("_", "").replace("-", "") == simple:
             return candidate
-    return next(iter(difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.6)), None)
+    likely = difflib.get_close_matches(word, sorted(known), n=5, cutoff=0.6)
+    near = min(likely, key=lambda candidate: _slips(word, candidate), default=None)
+    return near if near is not None and _slips(word, near) <= max(1, len(word) // 4) else None
+
+
+def _slips(word: str, other: str) -> int:
+    """How many letters are missing, too many, wrong, or swapped with their neighbour (optimal string alignment)."""
+    before: list[int] = []
+    last = list(range(len(other) + 1))
+    for i, letter in enumerate(word, start=1):
+        row = [i]
+        for j, meant in enumerate(other, start=1):
+            best = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (letter != meant))
+            if i > 1 and j > 1 and letter == other[j - 2] and word[i - 2] == meant:
+                best = min(best, before[j - 2] + 1)
+            row.append(best)
+        before, last = last, row
+    return last[-1]
 
 
 def _problem(model: type[BaseModel], document: Document, detail: ErrorDetails, loc: tuple[str | int, ...]) -> Problem:

@@ -1,23 +1,27 @@
 """Which new versions of route files can be in force together with what is.
 
 A service belongs to one file, and so does a host: Envoy refuses a whole route table in which two virtual hosts have
-one domain. And a plain name that is neither a subset nor a known service is most likely a misspelt subset.
+one domain. And some edits are well-formed, and most likely misspelt: a plain name that is neither a subset nor a
+known service; requests that would go to no endpoint; a file that stops describing a service that is there. What is
+known of services decides; where nothing is known yet, nothing is refused for it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple, Self
 
 from mesh.rule import ServiceRoutes
-from mesh.service import ServiceName
+from mesh.service import Service, ServiceName
 from mesh.split import ServiceRef
 from operator_files import yaml
-from operator_files.problem import Problem
-from operator_files.validate import did_you_mean
+from operator_files.problem import Problem, Severity
+from operator_files.validate import did_you_mean, nearest
 from operator_files.yaml import Document, Loc
 from routes import codes
-from routes.checks.found import service_destinations, written_at
+from routes.checks.empty import brought_by
+from routes.checks.finding import Finding, written_at
+from routes.checks.found import service_destinations
 
 Claim = ServiceName | str
 """A service, or a host."""
@@ -37,7 +41,18 @@ class Unknown(NamedTuple):
     loc: Loc
 
 
-Refusal = Taken | Unknown
+class Left(NamedTuple):
+    """The file gives up `old`, a known service, for `new`, which is not known."""
+
+    old: ServiceName
+    new: ServiceName
+
+
+Refusal = Taken | Unknown | Left | Finding
+"""A Finding: requests would go to no endpoint."""
+
+Known = Mapping[ServiceName, Service] | None
+"""The services that are known; None while nobody knows."""
 
 
 class Claims:
@@ -82,47 +97,61 @@ def admit(
     candidates: Mapping[str, ServiceRoutes],
     last_good: Callable[[str], ServiceRoutes | None],
     standing: Claims,
-    known: Set[ServiceName] | None,
+    known: Known,
 ) -> Admission:
     """Take as many candidates as fit beside the claims that stand (without those of the candidates' own files).
 
     In the order of paths. A refused one leaves its file's last good version in force, whose claims go before those
-    of all other candidates. Without such a version it is in force without the hosts that others have; nothing is
-    when another has the service itself. `known` services: None when nobody knows yet.
+    of all other candidates. Without such a version it comes last, and is in force without the hosts that others
+    have; nothing is when another has the service itself.
     """
     refused: dict[str, tuple[Refusal, ...]] = {}
-    kept: dict[str, ServiceRoutes | None] = {}
     while True:
         claims = standing.copy()
-        for path, routes in kept.items():
-            if routes is not None:
-                claims.add(path, routes)
+        for path in refused:
+            if (kept := last_good(path)) is not None:
+                claims.add(path, kept)
+        remaining = sorted(candidates.keys() - refused.keys())
+        described = {candidates[path].service for path in remaining}
         newly: dict[str, tuple[Refusal, ...]] = {}
-        for path in sorted(candidates.keys() - refused.keys()):
-            reasons: tuple[Refusal, ...] = (*claims.taken(path, candidates[path]), *_unknown(candidates[path], known))
-            if reasons:
+        for path in remaining:
+            routes = candidates[path]
+            misspelt = _misspelt(routes, last_good(path), described, known)
+            if reasons := (*claims.taken(path, routes), *misspelt):
                 newly[path] = reasons
             else:
-                claims.add(path, candidates[path])
+                claims.add(path, routes)
         if not newly:
-            return Admission({**candidates, **kept}, refused, claims)
+            break
         # What is kept for a refused file has claims of its own, so the others are looked at again.
         refused |= newly
-        kept |= {path: last_good(path) or _without(candidates[path], reasons) for path, reasons in newly.items()}
+    in_force = {path: last_good(path) if path in refused else routes for path, routes in candidates.items()}
+    for path in sorted(path for path in refused if in_force[path] is None):
+        refused[path] = (*claims.taken(path, candidates[path]), *_unknown(candidates[path], known))
+        if (rest := _without(candidates[path], refused[path])) is not None:
+            claims.add(path, rest)
+        in_force[path] = rest
+    return Admission(in_force, {path: reasons for path, reasons in refused.items() if reasons}, claims)
 
 
 def refusal_problems(
-    path: str, text: str, refusals: tuple[Refusal, ...], known: Set[ServiceName]
+    path: str, text: str, refusals: tuple[Refusal, ...], known: Collection[ServiceName]
 ) -> Iterator[Problem]:
     """Why the file is not taken, at the places in its text."""
     document = yaml.parse(text, path)
     if isinstance(document, Problem):
         return
     for refusal in refusals:
-        if isinstance(refusal, Taken):
-            yield _taken_problem(document, refusal)
-        else:
-            yield _unknown_problem(document, refusal, known)
+        match refusal:
+            case Taken():
+                yield _taken_problem(document, refusal)
+            case Unknown():
+                yield _unknown_problem(document, refusal, known)
+            case Left():
+                yield _left_problem(document, refusal, known)
+            case Finding():
+                waits = "; the edit is taken as soon as there is such an endpoint"
+                yield refusal._replace(message=refusal.message + waits).problem(document, Severity.ERROR)
 
 
 def _taken_problem(document: Document, refusal: Taken) -> Problem:
@@ -143,7 +172,7 @@ def _taken_problem(document: Document, refusal: Taken) -> Problem:
     )
 
 
-def _unknown_problem(document: Document, refusal: Unknown, known: Set[ServiceName]) -> Problem:
+def _unknown_problem(document: Document, refusal: Unknown, known: Collection[ServiceName]) -> Problem:
     name = refusal.to.service
     subsets = document.data.get("subsets", ()) if isinstance(document.data, dict) else ()
     words = {str(subset) for subset in subsets} | {other.name for other in known if other.namespace == name.namespace}
@@ -157,12 +186,23 @@ def _unknown_problem(document: Document, refusal: Unknown, known: Set[ServiceNam
     )
 
 
+def _left_problem(document: Document, refusal: Left, known: Collection[ServiceName]) -> Problem:
+    near = nearest(refusal.new.name, {refusal.old.name, *(name.name for name in known)})
+    return document.problem(
+        codes.SERVICE_LEFT,
+        f"the file described `{refusal.old}`, which is there, and `{refusal.new}` is not; the edit is taken as soon "
+        "as it is",
+        ("service",),
+        fix=f"did you mean `{near}`?" if near else f"to give up the routes of `{refusal.old}`, delete this file",
+    )
+
+
 def _claims(routes: ServiceRoutes) -> Iterator[Claim]:
     yield routes.service
     yield from routes.hosts
 
 
-def _unknown(routes: ServiceRoutes, known: Set[ServiceName] | None) -> Iterator[Unknown]:
+def _unknown(routes: ServiceRoutes, known: Known) -> Iterator[Unknown]:
     """Destinations written as a plain name, without a namespace or port: what a misspelt subset looks like."""
     if known is None:
         return
@@ -170,6 +210,21 @@ def _unknown(routes: ServiceRoutes, known: Set[ServiceName] | None) -> Iterator[
         is_plain = to.port is None and to.service.namespace == routes.service.namespace
         if is_plain and to.service != routes.service and to.service not in known:
             yield Unknown(to, loc)
+
+
+def _misspelt(
+    routes: ServiceRoutes, before: ServiceRoutes | None, described: Set[ServiceName], known: Known
+) -> Iterator[Unknown | Left | Finding]:
+    """What does not look meant. With a version `before`, also what would take away from requests that it answers,
+    unless another candidate describes (`described`) the service that is given up."""
+    if known is None:
+        return
+    yield from _unknown(routes, known)
+    if before is not None:
+        old, new = before.service, routes.service
+        if old != new and old in known and new not in known and old not in described:
+            yield Left(old, new)
+        yield from brought_by(routes, before, known)
 
 
 def _without(routes: ServiceRoutes, refusals: tuple[Refusal, ...]) -> ServiceRoutes | None:

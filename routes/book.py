@@ -5,8 +5,8 @@ Each file keeps its last good version (`operator_files.last_good`). Between file
 * a service and a host belong to one file. An edit that takes what another file has is the error of the edited file.
   Files that are new together are taken in the order of their paths.
 * such an edit waits, and is taken by itself once the other file lets go: it may be the first half of a move.
-* a plain name that is no subset and no known service is most likely a misspelt subset. An edit with one waits
-  likewise, until such a service appears.
+* an edit that is most likely misspelt waits likewise, until what it names appears: a plain name that is no subset
+  and no known service, requests that would go to no endpoint, a known service that is given up for an unknown one.
 * where there is no older version to keep, a refused host costs that host only, and an unknown destination nothing; a
   file with an error of its own answers 503 (`BrokenRoutes`).
 """
@@ -38,7 +38,7 @@ class RouteBook:
     _owners: Mapping[Claim, str] = field(default_factory=lambda: MappingProxyType({}))
     _waiting: Mapping[str, Parsed] = field(default_factory=lambda: MappingProxyType({}))
     _broken: Mapping[str, BrokenRoutes] = field(default_factory=lambda: MappingProxyType({}))
-    _known: frozenset[ServiceName] | None = None
+    _known: Mapping[ServiceName, Service] | None = None
 
     @classmethod
     def seeded(cls, texts: Mapping[str, str], scope: Scope = OPEN_SCOPE) -> Self:
@@ -69,12 +69,12 @@ class RouteBook:
         gone: Changes = dict.fromkeys(held)
         return self._after(gone, live=True)
 
-    def with_services(self, names: Iterable[ServiceName] | None) -> Self:
-        """Told which services are known now; None: not yet. Edits that waited for one are taken."""
-        known = None if names is None else frozenset(names)
-        if known == self._known:
+    def with_services(self, services: Mapping[ServiceName, Service] | None) -> Self:
+        """Told which services are known now (a mapping that never changes); None: not yet. Edits that waited for one,
+        or for an endpoint, are taken. What is in force stays, whatever goes away."""
+        if services == self._known:
             return self
-        return replace(self, _known=known)._after({}, live=True)
+        return replace(self, _known=services)._after({}, live=True)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -96,12 +96,17 @@ class RouteBook:
         """What a store must keep: the text in force of every file."""
         return self._files.good_texts
 
-    def against(self, services: Mapping[ServiceName, Service]) -> tuple[Problem, ...]:
-        """Warnings about what the versions in force name and nobody has discovered."""
+    def against(self, services: Mapping[ServiceName, Service], *, strict: bool = False) -> tuple[Problem, ...]:
+        """Warnings about what the versions in force name and nobody has discovered.
+
+        `strict`: what would send requests to nobody is an error, as it is in an edit of what is in force.
+        """
         found: list[Problem] = []
         for path, entry in self._files.entries.items():
             if entry.value is not None:
-                found += discovered_problems(path, entry.good_text or "", entry.value, services)
+                found += discovered_problems(
+                    path, entry.good_text or "", entry.value, services, strict=strict, known=entry.problems
+                )
         return in_order(found)
 
     def _parsed(self, changes: Mapping[str, Content | None]) -> Changes:
@@ -139,9 +144,7 @@ class RouteBook:
         refusals = admission.refused.get(file.path)
         if refusals is None:
             return Reading(file.text, file.routes, file.problems)
-        problems = in_order(
-            (*file.problems, *refusal_problems(file.path, file.text, refusals, self._known or frozenset()))
-        )
+        problems = in_order((*file.problems, *refusal_problems(file.path, file.text, refusals, self._known or ())))
         in_force = admission.in_force[file.path]
         return Reading(file.text, None if in_force is self._value(file.path) else in_force, problems)
 

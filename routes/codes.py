@@ -49,9 +49,21 @@ SUBSET_EMPTY = Code("R026", "No discovered endpoint has the subset's labels.")
 SERVICE_UNKNOWN = Code("R027", "No such service, or port of it, has been discovered.")
 REDUNDANT = Code("R028", "The key changes nothing where it stands.")
 CORS = Code("R029", "Credentials for any origin would let every site act as the user.")
+EMPTY_DESTINATION = Code(
+    "R030",
+    "A destination with a share above 0% has no endpoint, though its service has some: most likely a misspelt label, "
+    "port or service. An edit that brings one is not taken until such an endpoint appears, and then by itself. "
+    "Where there is no earlier version to keep, it is a warning.",
+)
+SERVICE_LEFT = Code(
+    "R031",
+    "The file described a service that is known, and now describes one that is not. The edit is not taken until the "
+    "new one appears or the old one is gone, or until another file describes the old one.",
+)
 
 CODES: tuple[Code, ...] = (
     SUM, DESTINATION, UNKNOWN_DESTINATION, ONE_ACTION, MISPLACED, CATCH_ALL_MISSING, CATCH_ALL_NOT_LAST, UNREACHABLE,
     DUPLICATE_RULE, PATH, REGEX, SUBSTITUTION, ONE_OF, PER_TRY, UNSAFE_RETRY, STICKY, HEADER, HOST, DUPLICATE_HOST,
     HOST_TAKEN, SERVICE_TAKEN, NAMESPACE, LISTEN, PATCH, TLS, SUBSET_EMPTY, SERVICE_UNKNOWN, REDUNDANT, CORS,
+    EMPTY_DESTINATION, SERVICE_LEFT,
 )  # fmt: skip

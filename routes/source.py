@@ -1,13 +1,14 @@
 """Routes from files: follows a path of route files and tells which services' routes changed."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from mesh.mesh import Routes
-from mesh.service import ServiceName
+from mesh.service import Service, ServiceName
 from operator_files.follow import Follower, Freshness, Step
 from operator_files.problem import Problem
 from operator_files.store import LastGoodStore
@@ -45,7 +46,7 @@ class RouteSource:
         self._on_change = on_change
         self._on_problems = on_problems
         self._problems: tuple[Problem, ...] = ()
-        self._known: frozenset[ServiceName] | None = None
+        self._known: Mapping[ServiceName, Service] | None = None
         self._known_changed = asyncio.Event()
         self._follower = Follower(
             root,
@@ -79,13 +80,15 @@ class RouteSource:
         """When the path was last read, and what is in the way."""
         return self._follower.freshness
 
-    def services_are(self, names: Iterable[ServiceName]) -> None:
-        """Tells which services are known now; edits that waited for one are then taken by `run`."""
-        self._known = frozenset(names)
+    def services_are(self, services: Mapping[ServiceName, Service]) -> None:
+        """Tells which services are known now; `run` then takes edits that waited for one, or for an endpoint."""
+        self._known = MappingProxyType(dict(services))
         self._known_changed.set()
 
     async def run(self) -> None:
-        """Follows the files until cancelled."""
+        """Follows the files until cancelled. What is known of services by then is heeded from the first file on."""
+        if self._known is not None:
+            await self._learn()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._follower.run())
             tasks.create_task(self._learn_services())
@@ -110,13 +113,16 @@ class RouteSource:
     async def _learn_services(self) -> None:
         while True:
             await self._known_changed.wait()
-            self._known_changed.clear()
-            known = self._known
-            await self._follower.turn(partial(RouteBook.with_services, names=known))
+            await self._learn()
+
+    async def _learn(self) -> None:
+        self._known_changed.clear()
+        await self._follower.turn(partial(RouteBook.with_services, services=self._known))
 
     def _step(self, step: Step[RouteBook]) -> None:
         old, new = step.old.routes, step.new.routes
-        names = {name for name in old.keys() | new.keys() if old.get(name) is not new.get(name)}
+        changed = old.keys() | new.keys() if old is not new else ()
+        names = {name for name in changed if old.get(name) is not new.get(name)}
         if names:
             self._on_change({name: new.get(name) for name in sorted(names)})
         if (problems := step.new.problems) != self._problems:

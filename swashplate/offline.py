@@ -12,25 +12,28 @@ from operator_files.tree import read_all
 from routes.book import RouteBook
 from routes.parse import Scope
 from swashplate.composition import translation_settings
+from swashplate.raw_sources import BOOTSTRAP_CLUSTERS, STRANGER, places
 from swashplate.settings import Settings
-from xds.translate.composer import Composer
+from swashplate.views import Views
+from xds.raw.book import RawBook
+from xds.raw.findings import findings
 
 
 @dataclass(frozen=True, slots=True)
 class Offline:
-    """What files say: the mesh of what is good in them, and every problem of all of them."""
+    """What files say: views of what is good in them, every problem of all of them, and how many files there are."""
 
-    mesh: Mesh
+    views: Views
     problems: tuple[Problem, ...]
     files: int
-    composer: Composer
 
 
 def read(settings: Settings, more_routes: Iterable[Path] = ()) -> Offline:
-    """Reads the services and routes of the settings, and `more_routes`: route files, or directories of them.
+    """Reads what the settings name, and `more_routes`: route files, or directories of them.
 
     Raises OSError where one of these paths cannot be read; a file in a directory that cannot be is a problem.
     """
+    more_routes = tuple(more_routes)
     service_files = _contents([settings.services] if settings.services else [])
     route_files = _contents([*([settings.routes] if settings.routes else []), *more_routes])
     services = ServiceBook(settings.namespace).edited(service_files)
@@ -38,12 +41,19 @@ def read(settings: Settings, more_routes: Iterable[Path] = ()) -> Offline:
     if settings.services is not None:
         book = book.with_services(services.services)
     routes = book.edited(route_files)
-    undiscovered = routes.against(services.services) if settings.services is not None else ()
+    undiscovered = routes.against(services.services, strict=True) if settings.services is not None else ()
     mesh = Mesh().with_changes(services.services, routes.routes)
-    composer = Composer(translation_settings(settings))
-    composer.update(mesh)
-    problems = in_order((*services.problems, *routes.problems, *undiscovered))
-    return Offline(mesh, problems, len(service_files) + len(route_files), composer)
+    raw_files = {name: _contents([place.root]) for name, place in places(settings).items()}
+    raw = [RawBook(place.form).edited(raw_files[name]) for name, place in places(settings).items()]
+    views = Views(translation_settings(settings), generated=bool(settings.services or settings.routes or more_routes))
+    views.update(mesh, tuple(file for book in raw for file in book.files))
+    lacking = findings(views.files, views.generated_view(STRANGER), BOOTSTRAP_CLUSTERS)
+    raw_problems = [problem for book in raw for problem in book.problems]
+    return Offline(
+        views,
+        in_order((*services.problems, *routes.problems, *undiscovered, *raw_problems, *lacking)),
+        sum(map(len, (service_files, route_files, *raw_files.values()))),
+    )
 
 
 def _contents(roots: Iterable[Path]) -> Mapping[str, bytes | OSError]:

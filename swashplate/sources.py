@@ -1,8 +1,8 @@
-"""The sources that the settings ask for: files of services, files of routes."""
+"""The sources that the settings ask for: files of services, of routes, and of Envoy's own resources."""
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
@@ -11,13 +11,15 @@ from structlog.typing import FilteringBoundLogger
 
 from discovery.files.source import FileSource
 from discovery.registry import Changes, Registry
-from mesh.service import ServiceName
+from mesh.service import Service, ServiceName
+from operator_files.follow import Freshness
 from operator_files.problem import Problem, in_order
 from operator_files.store import LastGoodStore
 from routes.parse import Scope
 from routes.source import RouteSource
 from swashplate.composition import Composition
 from swashplate.problem_log import ProblemLog
+from swashplate.raw_sources import RawSources
 from swashplate.settings import Settings
 from swashplate.source_report import route_source_report, service_source_report
 from swashplate.status import SourceReport
@@ -26,8 +28,13 @@ SERVICE_FILES: Final = "service-files"
 ROUTE_FILES: Final = "route-files"
 
 
-class _Runs(Protocol):
+class _Source(Protocol):
+    """What all sources have in common."""
+
+    @property
+    def freshness(self) -> Freshness: ...
     async def run(self) -> None: ...
+    async def keep(self) -> None: ...
 
 
 class Sources:
@@ -42,34 +49,33 @@ class Sources:
     ) -> None:
         """Raises StoreError."""
         self._settings, self._composition, self._log = settings, composition, log
-        self._known: frozenset[ServiceName] | None = None
+        self._known: Mapping[ServiceName, Service] | None = None
         self._against: tuple[object, object, tuple[Problem, ...]] = (None, None, ())
         self._tasks: list[asyncio.Task[None]] = []
         self._routes: RouteSource | None = None
         self._services: FileSource | None = None
+        self._raw = RawSources(settings, composition, store, log, self._unreadable)
         self.registry = Registry([SERVICE_FILES] if settings.services else [], self._services_changed, time.time)
         if settings.routes is not None:
             self._routes = self._route_source(settings.routes, store)
         if settings.services is not None:
             self._services = self._service_source(settings.services, store)
+        self.tell_services()
 
     def start(self) -> None:
         """Follow the files from now on, until `stop`."""
-        running: dict[str, _Runs | None] = {SERVICE_FILES: self._services, ROUTE_FILES: self._routes}
-        for name, source in running.items():
-            if source is not None:
-                task = asyncio.create_task(source.run(), name=name)
-                task.add_done_callback(self._ended)
-                self._tasks.append(task)
+        for name, source in self._all():
+            task = asyncio.create_task(source.run(), name=name)
+            task.add_done_callback(self._ended)
+            self._tasks.append(task)
 
     async def stop(self) -> None:
         """Follow nothing any more, and keep what is in force for the next start."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for source in (self._services, self._routes):
-            if source is not None:
-                await source.keep()
+        for _, source in self._all():
+            await source.keep()
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -79,17 +85,15 @@ class Sources:
     @property
     def stored(self) -> bool:
         """Whether an earlier life left something to serve."""
-        sources = (self._services, self._routes)
-        return any(source is not None and source.freshness.stored for source in sources)
+        return any(source.freshness.stored for _, source in self._all())
 
     @property
     def unready(self) -> tuple[str, ...]:
         """Sources that have neither answered nor anything to serve from."""
-        sources = ((SERVICE_FILES, self._services), (ROUTE_FILES, self._routes))
         return tuple(
             f"{name}: {source.freshness.error or 'not read yet'}"
-            for name, source in sources
-            if source is not None and not source.freshness.ready
+            for name, source in self._all()
+            if not source.freshness.ready
         )
 
     @property
@@ -97,7 +101,7 @@ class Sources:
         """Of all files; warnings about what routes name and nobody has discovered are among them."""
         services = self._services.problems if self._services is not None else ()
         routes = self._routes.problems if self._routes is not None else ()
-        return in_order((*services, *routes, *self._undiscovered()))
+        return in_order((*services, *routes, *self._undiscovered(), *self._raw.problems))
 
     def reports(self) -> Iterator[SourceReport]:
         server = self._settings.identifier
@@ -106,24 +110,38 @@ class Sources:
             yield service_source_report(server, place, self.registry.statuses()[0], self._services)
         if self._routes is not None:
             yield route_source_report(server, ROUTE_FILES, str(self._settings.routes), self._routes)
+        yield from self._raw.reports(server)
 
-    async def confirm(self, source: str, names: frozenset[ServiceName] | None) -> frozenset[ServiceName]:
-        """Let held removals of `source` come true (of these services, None: all). LookupError for no source."""
+    async def confirm(self, source: str, names: frozenset[ServiceName] | None) -> tuple[str, ...]:
+        """Let held removals of `source` come true (of these services, None: all): the services' names, or the paths
+        of resource files. LookupError for no source."""
+        if source in self._raw.by_name:
+            paths = await self._raw.confirm(source) if names is None else ()
+            self._log.info("removal confirmed", source=source, files=paths)
+            return paths
         found = {SERVICE_FILES: self._services, ROUTE_FILES: self._routes}.get(source)
         if found is None:
             here = [report.name for report in self.reports()]
             raise LookupError(f"no source is called {source!r}; there are: {', '.join(here)}")
         confirmed = await found.confirm(names)
         self._log.info("removal confirmed", source=source, services=sorted(map(str, confirmed)))
-        return confirmed
+        return tuple(map(str, sorted(confirmed)))
 
     def tell_services(self) -> None:
         """Let the route files know which services there are, once that is known."""
         if self._routes is None or self._services is None or not self.registry.ready:
             return
-        if (names := frozenset(self.registry.services)) != self._known:
-            self._known = names
-            self._routes.services_are(names)
+        if (services := dict(self.registry.services)) != self._known:
+            self._known = services
+            self._routes.services_are(services)
+
+    def _all(self) -> Iterator[tuple[str, _Source]]:
+        """Every source that the settings ask for, by name."""
+        if self._services is not None:
+            yield SERVICE_FILES, self._services
+        if self._routes is not None:
+            yield ROUTE_FILES, self._routes
+        yield from self._raw.by_name.items()
 
     def _services_changed(self, changes: Changes) -> None:
         self._composition.services_changed(changes)

@@ -66,6 +66,7 @@ BROKEN_ROUTES = {
     "a path that Envoy never sees": good(9).replace('headers: {x-tester: "1"}', "path: /a/../b"),
     "a patch with an unknown field": good(9) + "patches: [{cluster: canary, merge: {no_such_field: 1}}]\n",
     "a version of tomorrow": good(9).replace("version: 1", "version: 2"),
+    "labels that no endpoint has": good(9).replace("version: v41", "version: v411"),
     "a feature that is not there": good(9).replace("  to: {stable: 100%}", "  to: {stable: 100%}\n  shift: {}"),
 }
 BROKEN_SERVICES = {

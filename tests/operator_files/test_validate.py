@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
+import pytest
 from pydantic import Discriminator, Field, Tag
 
 from operator_files.schema import json_schema
@@ -102,3 +103,20 @@ def test_schema_has_no_nulls_and_no_needless_titles() -> None:
         "examples": ["800ms", "3s", "1h30m"],
     }  # fmt: skip
     assert "rim" not in schema["$defs"]["Wheel"]["properties"]
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("stabel", "stable"),
+        ("cnaary", "canary"),
+        ("Max_Ejected", "max-ejected"),
+        ("v11", "v1"),
+        ("xyz.default", None),
+        ("v3", None),
+        ("production", None),
+    ],
+)
+def test_what_was_meant_is_few_slips_away(word: str, meant: str | None) -> None:
+    known = ["stable", "canary", "max-ejected", "v1", "v2", "abc.default", "introduction"]
+    assert nearest(word, known) == meant

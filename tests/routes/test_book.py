@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mesh.rule import BrokenRoutes, ServiceRoutes
-from mesh.service import ServiceName
+from mesh.service import Endpoint, Port, Service, ServiceName
 from routes import book as book_module
 from routes.book import RouteBook
 from routes.parse import Content, Parsed, Scope, parse
@@ -37,6 +37,17 @@ def codes(book: RouteBook) -> list[tuple[str, str]]:
 
 def name(text: str) -> ServiceName:
     return ServiceName("default", text)
+
+
+def known(*names: str, **versions: str) -> dict[ServiceName, Service]:
+    """Services without endpoints, and services with an endpoint for each character, labelled `v`."""
+    found = {
+        stem: tuple(
+            Endpoint(f"10.0.0.{n}", 80, labels=frozenset({("v", v)})) for n, v in enumerate(versions.get(stem, ""))
+        )
+        for stem in (*names, *versions)
+    }
+    return {name(stem): Service(name(stem), (Port("http", 80, endpoints=found[stem]),)) for stem in found}
 
 
 def start(**files: bytes) -> RouteBook:
@@ -155,26 +166,157 @@ MISSPELT = SPLIT.replace("new: 10%", "nwe: 10%")
 
 
 def test_misspelt_subset_is_not_taken_once_services_are_known() -> None:
-    book = start(a=file("a", SPLIT)).with_services([name("a")])
+    book = start(a=file("a", SPLIT)).with_services(known("a"))
     edited = book.edited({"a.yaml": file("a", MISSPELT)})
     assert edited.routes[name("a")] is book.routes[name("a")]
     assert [problem.render() for problem in edited.problems] == [
         "a.yaml:4:25: error R003: `nwe` is neither a subset of this file nor a known service of `default`\n"
         "  rules: [{to: {old: 90%, nwe: 10%}}]\n                          ^^^\n  fix: did you mean `new`?"
     ]
-    found = edited.with_services([name("a"), name("nwe")])
+    found = edited.with_services(known("a", "nwe"))
     assert found.problems == ()
     assert found.routes[name("a")] != book.routes[name("a")]
-    assert found.with_services([name("a")]).routes is found.routes  # a service that goes takes no routes with it
+    assert found.with_services(known("a")).routes is found.routes  # a service that goes takes no routes with it
 
 
-def test_qualified_service_may_come_later() -> None:
-    book = start(a=file("a")).with_services([name("a")])
-    assert book.edited({"a.yaml": file("a", "rules: [{to: {a: 50%, b.default:80: 50%}}]")}).problems == ()
+def test_unknown_service_in_full_waits_too_unless_nothing_goes_there() -> None:
+    book = start(a=file("a")).with_services(known(a="1"))
+    warm = book.edited({"a.yaml": file("a", "rules: [{to: {a: 100%, b.default:80: 0%}}]")})
+    assert warm.problems == ()
+    waiting = book.edited({"a.yaml": file("a", "rules: [{to: {a: 50%, b.default:80: 50%}}]")})
+    assert waiting.routes[name("a")] is book.routes[name("a")]
+    assert [problem.render() for problem in waiting.problems] == [
+        "a.yaml:3:23: error R030: the service `b.default` has not been discovered, and rule `rule-1` gives it 50%; "
+        "the edit is taken as soon as there is such an endpoint\n"
+        "  rules: [{to: {a: 50%, b.default:80: 50%}}]\n                        ^^^^^^^^^^^^"
+    ]
+    assert waiting.with_services(known("b", a="1")).problems == ()
+
+
+LABELS = "subsets: {old: {v: '1'}, new: {v: '2'}}\nrules: [{name: main, to: {old: 95%, new: 5%}}]\n"
+
+
+class TestRequestsToNobody:
+    """A live edit that would send requests to no endpoint changes nothing until there is one."""
+
+    @pytest.fixture
+    def book(self) -> RouteBook:
+        return start(a=file("a", LABELS)).with_services(known(a="12"))
+
+    def test_misspelt_label_is_refused_with_what_was_meant_and_waits(self, book: RouteBook) -> None:
+        edited = book.edited({"a.yaml": file("a", LABELS.replace("'1'", "'11'"))})
+        assert edited.routes[name("a")] is book.routes[name("a")]
+        assert edited.stale == ("a.yaml",)
+        assert [problem.render() for problem in edited.problems] == [
+            "a.yaml:3:16: error R030: no endpoint of `a.default` has the labels of `old` (v: 11), and rule `main` "
+            "gives it 95%; the edit is taken as soon as there is such an endpoint\n"
+            "  subsets: {old: {v: '11'}, new: {v: '2'}}\n                 ^^^^^^^^^\n"
+            "  fix: did you mean `v: 1`? endpoints have `v`: 1, 2"
+        ]
+        there = dict(known(a="12"))
+        there[name("a")] = Service(
+            name("a"), (Port("http", 80, endpoints=(Endpoint("10.0.0.1", 80, labels=frozenset({("v", "11")})),)),)
+        )
+        taken = edited.with_services(there)
+        assert (taken.problems, taken.stale) == ((), ())
+        assert taken.routes[name("a")] != book.routes[name("a")]
+
+    def test_a_corrected_edit_is_taken_at_once(self, book: RouteBook) -> None:
+        edited = book.edited({"a.yaml": file("a", LABELS.replace("'1'", "'11'"))})
+        mended = edited.edited({"a.yaml": file("a", LABELS.replace("95%", "94%").replace("5%}", "6%}"))})
+        assert (mended.problems, mended.stale) == ((), ())
+
+    @pytest.mark.parametrize(
+        "more",
+        [
+            LABELS.replace("95%", "100%").replace(" 5%", " 0%").replace("'2'", "'3'"),
+            LABELS.replace("new: {v: '2'}", "new: {v: '2'}, unused: {w: '1'}"),
+            LABELS + "hosts: [a.example]\n",
+        ],
+        ids=["a share of 0%", "an unused subset", "something else"],
+    )
+    def test_what_gets_no_requests_may_be_empty(self, book: RouteBook, more: str) -> None:
+        assert book.edited({"a.yaml": file("a", more)}).stale == ()
+
+    def test_endpoints_that_go_away_later_undo_nothing_and_hold_no_edit_up(self, book: RouteBook) -> None:
+        gone = book.with_services(known(a="1"))
+        assert gone.routes is book.routes
+        less = LABELS.replace("95%", "96%").replace(" 5%", " 4%") + "hosts: [a.example]\n"
+        assert gone.edited({"a.yaml": file("a", less)}).stale == ()
+        more = LABELS.replace("95%", "94%").replace(" 5%", " 6%")
+        assert codes(gone.edited({"a.yaml": file("a", more)})) == [("a.yaml", "R030")]
+        other_rule = LABELS.replace("rules: [", "rules: [{match: [{path: /x}], to: new}, ")
+        assert codes(gone.edited({"a.yaml": file("a", other_rule)})) == [("a.yaml", "R030")]
+
+    def test_a_service_without_any_endpoint_holds_no_edit_up(self, book: RouteBook) -> None:
+        none = book.with_services(known("a"))
+        assert none.edited({"a.yaml": file("a", LABELS.replace("'1'", "'11'"))}).stale == ()
+
+    @pytest.mark.parametrize(
+        ("more", "said", "fix"),
+        [
+            ("port: htpt\n" + LABELS, "the service `a.default` has no port `htpt`", "its ports are `http` (80)"),
+            ("rules: [{to: 'a:81'}]", "the service `a.default` has no port `81`", "its ports are `http` (80)"),
+            ("rules: [{to: b.defualt}]", "the service `b.defualt` has not", "did you mean `b.default`?"),
+            ("port: 81", "the service `a.default` has no port `81`", "its ports are `http` (80)"),
+        ],
+    )
+    def test_misspelt_ports_and_services_too(self, book: RouteBook, more: str, said: str, fix: str) -> None:
+        edited = book.with_services(known("b", a="12")).edited({"a.yaml": file("a", more)})
+        assert edited.routes[name("a")] is book.routes[name("a")]
+        (problem,) = edited.problems
+        assert (problem.code, problem.fix) == ("R030", fix)
+        assert problem.message.startswith(said)
+
+    def test_without_an_earlier_version_it_is_in_force_with_a_warning(self) -> None:
+        services = known(a="1")
+        book = RouteBook().with_services(services).compared({"a.yaml": file("a", LABELS)})
+        assert (hosts(book), book.problems) == ({"a": ()}, ())
+        (warning,) = book.against(services)
+        assert (warning.code, str(warning.severity)) == ("R030", "warning")
+        (error,) = book.against(services, strict=True)
+        assert (error.code, error.is_error) == ("R030", True)
+
+    def test_an_edit_during_a_restart_is_held_to_it_too(self) -> None:
+        seeded = RouteBook.seeded({"a.yaml": file("a", LABELS).decode()}).with_services(known(a="12"))
+        read = seeded.compared({"a.yaml": file("a", LABELS.replace("'1'", "'11'"))})
+        assert dict(read.routes) == dict(seeded.routes)
+        assert codes(read) == [("a.yaml", "R030")]
+
+
+class TestServiceGivenUp:
+    """A file that stops describing a service which is there, for one that is not, is most likely misspelt."""
+
+    def test_misspelt_service_is_refused_and_waits(self) -> None:
+        book = start(shop=file("shop", SPLIT)).with_services(known("shop", "web"))
+        edited = book.edited({"shop.yaml": file("shp", SPLIT)})
+        assert dict(edited.routes) == dict(book.routes)
+        assert [problem.render() for problem in edited.problems] == [
+            "shop.yaml:2:10: error R031: the file described `shop.default`, which is there, and `shp.default` is "
+            "not; the edit is taken as soon as it is\n  service: shp\n           ^^^\n  fix: did you mean `shop`?"
+        ]
+        assert sources(edited.with_services(known("shop", "shp"))) == {"shp": "shop.yaml"}
+        assert sources(edited.with_services(known("web"))) == {"shp": "shop.yaml"}, "nothing is lost any more"
+
+    def test_a_change_to_a_known_service_is_obeyed(self) -> None:
+        book = start(a=file("a")).with_services(known("a", "b"))
+        assert sources(book.edited({"a.yaml": file("b")})) == {"b": "a.yaml"}
+
+    def test_a_change_of_a_file_for_nobody_is_obeyed(self) -> None:
+        book = start(a=file("a")).with_services(known("b"))
+        assert sources(book.edited({"a.yaml": file("x")})) == {"x": "a.yaml"}
+
+    def test_the_service_may_go_to_another_file(self) -> None:
+        book = start(a=file("a")).with_services(known("a"))
+        moved = book.edited({"a.yaml": file("x"), "b.yaml": file("a")})
+        assert sources(moved) == {"a": "b.yaml", "x": "a.yaml"}
+        first = book.edited({"b.yaml": file("a")})
+        assert codes(first) == [("b.yaml", "R021")]
+        assert sources(first.edited({"a.yaml": file("x")})) == {"a": "b.yaml", "x": "a.yaml"}
 
 
 def test_unknown_destination_of_a_new_file_is_reported_and_in_force() -> None:
-    book = RouteBook().with_services([name("a")]).compared({"a.yaml": file("a", MISSPELT)})
+    book = RouteBook().with_services(known("a")).compared({"a.yaml": file("a", MISSPELT)})
     assert codes(book) == [("a.yaml", "R003")]
     assert hosts(book) == {"a": ()}
 
@@ -226,6 +368,16 @@ def test_editing_one_of_a_thousand_files_reads_that_one(monkeypatch: pytest.Monk
     after = book.edited({"500.yaml": file("s500", "hosts: [other.example]")})
     assert read == ["500.yaml"]
     assert [service.name for service in after.routes if after.routes[service] is not book.routes[service]] == ["s500"]
+
+
+def test_a_new_file_that_is_refused_comes_after_what_is_kept() -> None:
+    """`b` loses one host to `a`; its other host stays with `c`, which keeps its old version for lack of a service."""
+    book = start(c=file("y", "hosts: [h2]"))
+    after = book.edited(
+        {"c.yaml": file("x"), "a.yaml": file("y", "hosts: [h1]"), "b.yaml": file("x", "hosts: [h1, h2]")}
+    )
+    assert hosts(after) == {"x": (), "y": ("h1",)}
+    assert codes(after) == [("b.yaml", "R021"), ("b.yaml", "R020")]
 
 
 stems = st.sampled_from(["a", "b", "c"])

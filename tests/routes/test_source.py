@@ -10,7 +10,7 @@ import pytest
 
 from mesh.mesh import Routes
 from mesh.rule import BrokenRoutes, Forward, ServiceRoutes
-from mesh.service import ServiceName
+from mesh.service import Service, ServiceName
 from mesh.split import ServiceRef, SubsetRef
 from operator_files.problem import Problem
 from operator_files.store import LastGoodStore
@@ -176,12 +176,12 @@ async def test_a_missing_directory_is_not_ready_unless_something_is_stored(root:
 async def test_an_edit_that_waits_for_a_service_is_taken_when_it_appears(root: Path) -> None:
     (root / "a.yaml").write_text(text("a", 10))
     async with life(root) as now:
-        now.source.services_are([A])
+        now.source.services_are({A: Service(A)})
         await now.until_shares(a=10)
         (root / "a.yaml").write_text(text("a", 30, to="b"))
         await now.until(lambda: bool(now.source.problems))
         assert now.shares() == {"a": 10}
-        now.source.services_are([A, B])
+        now.source.services_are({A: Service(A), B: Service(B)})
         await now.until_shares(a=30)
         routes = now.source.book.routes[A]
         assert isinstance(routes, ServiceRoutes)

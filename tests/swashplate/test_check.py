@@ -59,12 +59,21 @@ def test_every_problem_of_every_file(site: Site) -> None:
 
 
 def test_a_warning_alone_is_no_failure(site: Site) -> None:
-    site.write("routes/checkout.yaml", ROUTES.replace("version: v2", "version: v3"))
+    idle = ROUTES.replace("90%", "100%").replace("10%", "0%")
+    site.write("routes/checkout.yaml", idle.replace("version: v2", "version: v3"))
     result = check(site, "--no-envoy")
     assert result.exit_code == 0
     assert "warning" in result.stdout
     assert "canary" in result.stdout
     assert "0 errors, 1 warnings" in result.stderr
+
+
+def test_requests_that_would_go_to_nobody_are_a_failure(site: Site) -> None:
+    site.write("routes/checkout.yaml", ROUTES.replace("version: v1", "version: v11"))
+    result = check(site, "--no-envoy")
+    assert result.exit_code == 1
+    assert "error R030: no endpoint of `checkout.default` has the labels of `stable` (version: v11)" in result.stdout
+    assert "fix: did you mean `version: v1`? endpoints have `version`: v1, v2" in result.stdout
 
 
 def test_a_destination_that_is_neither_subset_nor_service(site: Site) -> None:
