@@ -16,9 +16,10 @@ from routes.source import Changes as RouteChanges
 from swashplate.bootstrap import XDS_CLUSTER
 from swashplate.metrics import Metrics
 from swashplate.settings import Settings
+from swashplate.views import Views
+from xds.raw.resource_file import RawFile
 from xds.resources.node import Node
 from xds.resources.snapshot import NOTHING, Snapshot
-from xds.translate.composer import Composer
 from xds.translate.finding import Finding
 from xds.translate.settings import TranslationSettings
 
@@ -40,16 +41,24 @@ class Composition:
         self._debounce = Debounce(self._compose, loop, quiet_s=quiet_s, limit_s=limit_s)
         self._limit_s = limit_s
         self._translation = translation_settings(settings)
-        self._composer = Composer(self._translation)
+        self._generated = settings.services is not None or settings.routes is not None
+        self._views = Views(self._translation, generated=self._generated)
         self._metrics, self._log = metrics, log
         self._published: Callable[[], None] | None = None
         self._services: dict[ServiceName, Service | None] = {}
         self._routes: dict[ServiceName, Routes | None] = {}
+        self._files: dict[str, tuple[RawFile, ...]] = {}
         self._since: float | None = None
-        self._origin: Mesh | None = None
-        self._origin_composer: Composer | None = None
-        self.mesh = Mesh()
+        self._origin: tuple[Mesh, tuple[RawFile, ...]] | None = None
+        self._origin_views: Views | None = None
         self.failure: str | None = None
+        self.changed_at = time.time()
+        """When the first of the changes that were put out last was seen, in unix seconds."""
+
+    @property
+    def mesh(self) -> Mesh:
+        """The services and routes that proxies have been told of."""
+        return self._views.mesh
 
     @property
     def pending(self) -> bool:
@@ -63,7 +72,7 @@ class Composition:
     @property
     def warnings(self) -> tuple[Finding, ...]:
         """What could not be granted as it was written."""
-        return self._composer.warnings
+        return self._views.warnings
 
     def services_changed(self, changes: registry.Changes) -> None:
         self._services.update(changes)
@@ -71,6 +80,11 @@ class Composition:
 
     def routes_changed(self, changes: RouteChanges) -> None:
         self._routes.update(changes)
+        self._changed()
+
+    def resources_changed(self, source: str, files: tuple[RawFile, ...]) -> None:
+        """The files of `source` have these resources in force now. Of two sources the first name goes before."""
+        self._files[source] = files
         self._changed()
 
     def start(self, published: Callable[[], None]) -> None:
@@ -85,27 +99,32 @@ class Composition:
 
     def view(self, node: Node) -> Snapshot:
         """What the node may see now."""
-        return self._composer.view(node)
+        return self._views.view(node)
+
+    def generated_view(self, node: Node) -> Snapshot:
+        """The same without operators' own resources."""
+        return self._views.generated_view(node)
 
     def take_as_origin(self) -> None:
         """What has come so far is what proxies had from the process before this one; it is served from the start."""
         self._compose()
-        self._origin = self.mesh
+        self._origin = (self._views.mesh, self._views.files)
 
     def origin_view(self, node: Node) -> Snapshot:
         """What the node had from the process before this one, as far as it is known."""
         if self._origin is None:
             return NOTHING
-        if self._origin is self.mesh:
+        mesh, files = self._origin
+        if mesh is self._views.mesh and files == self._views.files:
             return self.view(node)
-        if self._origin_composer is None:
-            self._origin_composer = Composer(self._translation)
-            self._origin_composer.update(self._origin)
-        return self._origin_composer.view(node)
+        if self._origin_views is None:
+            self._origin_views = Views(self._translation, generated=self._generated)
+            self._origin_views.update(mesh, files)
+        return self._origin_views.view(node)
 
     def forget_origin(self) -> None:
         """Every proxy has had the time to come back: what the process before said is of no use any more."""
-        self._origin = self._origin_composer = None
+        self._origin = self._origin_views = None
 
     def _changed(self) -> None:
         if self._since is None:
@@ -125,16 +144,18 @@ class Composition:
         began = time.perf_counter()
         mesh = self.mesh.with_changes(self._services, self._routes)
         changed = sorted(mesh.changed_since(self.mesh))
+        files = tuple(file for source in sorted(self._files) for file in self._files[source])
+        resources_changed = files != self._views.files
         self._services, self._routes = {}, {}
-        self._composer.update(mesh)
+        self._views.update(mesh, files)
         translated = time.perf_counter()
-        self.mesh = mesh
         since, self._since = self._since, None
-        if not changed:
+        if not changed and not resources_changed:
             return
+        seconds = time.monotonic() - since if since is not None else 0.0
+        self.changed_at = time.time() - seconds
         if self._published is not None:
             self._published()
-        seconds = time.monotonic() - since if since is not None else 0.0
         self._metrics.updates.inc()
         self._metrics.translation.observe(translated - began)
         self._metrics.change_to_push.observe(seconds)
@@ -142,6 +163,7 @@ class Composition:
             "published",
             services=[str(name) for name in islice(changed, _NAMED)],
             changed=len(changed),
+            resources=resources_changed,
             seconds=round(seconds, 4),
             translation_seconds=round(translated - began, 4),
         )

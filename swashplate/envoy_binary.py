@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from swashplate.bootstrap import XDS_CLUSTER
 from xds.resources import types
@@ -79,24 +79,54 @@ def refusal(envoy: Path, bootstrap: Mapping[str, Any], timeout_s: float = 60) ->
     return (reason.group(1) if reason else said).strip() or f"envoy ended with {done.returncode}"
 
 
-def static_bootstrap(messages: Messages) -> dict[str, Any]:
+def static_bootstrap(messages: Messages, elsewhere: Iterable[str] = ()) -> dict[str, Any]:
     """The same configuration without a management server, so that `envoy --mode validate` reads all of it.
 
     Assignments move into their clusters and route tables into their listeners: what is fetched over ADS is
-    never looked at in validate mode.
+    never looked at in validate mode. `elsewhere` are clusters that Envoys may have from their own bootstraps.
     """
     assignments = {message["cluster_name"]: message for message in messages.get(types.ENDPOINT, ())}
     tables = {message["name"]: message for message in messages.get(types.ROUTE, ())}
-    return {
+    made = {
         "node": {"id": "check", "cluster": "check"},
         "static_resources": {
             "clusters": [
                 _STAND_IN_XDS,
-                *(_with_stand_ins(_static_cluster(cluster, assignments)) for cluster in messages.get(types.CLUSTER, ())),
+                *(
+                    _with_stand_ins(_static_cluster(cluster, assignments))
+                    for cluster in messages.get(types.CLUSTER, ())
+                ),
+                *(
+                    {"name": name, "type": "STATIC", "connect_timeout": "1s"}
+                    for name in elsewhere
+                    if name != XDS_CLUSTER
+                ),
             ],
-            "listeners": [_with_routes(listener, tables) for listener in messages.get(types.LISTENER, ())],
+            "listeners": [
+                _with_stand_ins(_with_routes(listener, tables)) for listener in messages.get(types.LISTENER, ())
+            ],
+            "secrets": [_with_stand_ins(secret) for secret in messages.get(types.SECRET, ())],
         },
     }
+    return {**made, **_ADS} if _asks_ads(made) else made
+
+
+_ADS: Final = {
+    "dynamic_resources": {
+        "ads_config": {
+            "api_type": "DELTA_GRPC",
+            "transport_api_version": "V3",
+            "grpc_services": [{"google_grpc": {"target_uri": "127.0.0.1:1", "stat_prefix": "ads"}}],
+        }
+    }
+}
+"""What `ads: {}` refers to. Nothing is asked of it in validate mode."""
+
+
+def _asks_ads(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return "ads" in value or any(map(_asks_ads, value.values()))
+    return isinstance(value, list) and any(map(_asks_ads, value))
 
 
 def _static_cluster(cluster: Mapping[str, Any], assignments: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

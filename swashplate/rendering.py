@@ -6,6 +6,7 @@ from typing import Any, Final
 import envoy_api
 from xds.resources import types
 from xds.resources.node import Version
+from xds.resources.redaction import redacted
 from xds.resources.snapshot import Snapshot
 
 OLDEST_ENVOY: Final[Version] = (1, 36, 0)
@@ -19,6 +20,9 @@ _SECTIONS: Final = {
     types.ROUTE: "routes",
     types.VIRTUAL_HOST: "virtual_hosts",
     types.RUNTIME: "runtimes",
+    types.SECRET: "secrets",
+    types.SCOPED_ROUTE: "scoped_routes",
+    types.EXTENSION_CONFIG: "extension_configs",
 }
 
 Messages = Mapping[str, list[dict[str, Any]]]
@@ -32,14 +36,18 @@ def messages(snapshot: Snapshot) -> Messages:
             envoy_api.to_dict(envoy_api.class_for_url(url).FromString(resource.body))
             for resource in sorted(snapshot.all(url), key=lambda resource: resource.name)
         ]
-        for url in types.ORDER
-        if url in snapshot.layers
+        for url in [*types.ORDER, *sorted(snapshot.layers.keys() - set(types.ORDER))]
+        if url in snapshot.layers and (snapshot.layers[url] or url != types.VIRTUAL_HOST)
     }
 
 
 def rendered(snapshot: Snapshot) -> dict[str, list[dict[str, Any]]]:
-    """The same under `clusters`, `endpoints`, `listeners`, `routes`, ..., in the order in which they are sent."""
-    return {_SECTIONS[url]: found for url, found in messages(snapshot).items()}
+    """The same under `clusters`, `endpoints`, `listeners`, `routes`, ..., in the order in which they are sent, for
+    people to see: without secrets. A type that has no such name goes by its own."""
+    return {
+        _SECTIONS.get(url, url.rpartition(".")[2]): [redacted(url, message) for message in found]
+        for url, found in messages(snapshot).items()
+    }
 
 
 def envoy_version(text: str) -> Version:

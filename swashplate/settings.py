@@ -7,7 +7,7 @@ this model.
 import socket
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
@@ -69,6 +69,24 @@ class Settings(BaseModel):
         None, description="File of services and their endpoints, or a directory of such files. Watched."
     )
     routes: PathSetting | None = Field(None, description="Directory of route files (or one such file). Watched.")
+    resources: PathSetting | None = Field(
+        None,
+        description=(
+            "Directory of files with Envoy's own resources (or one such file), served as they are. Watched. Without "
+            "services and routes, nothing else is served."
+        ),
+    )
+    rotor_static: PathSetting | None = Field(
+        None,
+        description="Rotor's static resources file: clusters, their template, listeners, load assignments. Watched.",
+    )
+    rotor_static_conflicts: Literal["merge", "overwrite"] = Field(
+        "merge",
+        description=(
+            "merge serves generated resources beside those of Rotor's static resources file, where names and "
+            "addresses do not clash; overwrite serves none of the kinds that the file has."
+        ),
+    )
     state: PathSetting | None = Field(
         None,
         description=(
@@ -180,8 +198,42 @@ class Settings(BaseModel):
         ge=timedelta(seconds=1),
         description="How often the most frequent failed requests are logged, and counted anew.",
     )
+    max_connection_age: Duration = Field(
+        timedelta(minutes=30),
+        ge=timedelta(0),
+        description=(
+            "How old a proxy's connection gets, give or take 10 %. Then its streams are ended, and it connects "
+            "again: so proxies spread over replicas that came later. `0`: any age."
+        ),
+    )
+    write_timeout: Duration = Field(
+        timedelta(seconds=30),
+        ge=timedelta(0),
+        description="How long a proxy may leave an answer untaken before its stream is given up. `0`: for ever.",
+    )
+    admission_rate: int = Field(
+        300,
+        ge=0,
+        description=(
+            "How many streams may begin a second. More wait up to a second, and are then told to come "
+            "again. `0`: all."
+        ),
+    )
+    shutdown_drain: Duration = Field(
+        timedelta(seconds=5),
+        ge=timedelta(0),
+        description=(
+            "Over how long streams are ended at shutdown, in batches, so that their proxies do not all reach another "
+            "replica at once. A few end at once."
+        ),
+    )
     shutdown_grace: Duration = Field(
-        timedelta(seconds=5), ge=timedelta(0), description="How long open streams may take to end at shutdown."
+        timedelta(seconds=5),
+        ge=timedelta(0),
+        description="How long streams may take at shutdown, after shutdown_drain, before they are cut off.",
+    )
+    node_metrics: bool = Field(
+        False, description="Give metrics by node, too: some series more for each proxy that is connected."
     )
     log_level: logs.Level = Field("info", description="The least severe log lines that are written.")
     log_format: logs.Format = Field(
@@ -197,8 +249,13 @@ class Settings(BaseModel):
         return limit
 
 
-PATHS = ("services", "routes", "state")
+PATHS = ("services", "routes", "resources", "rotor_static", "state")
 """Settings that are paths. In a settings file they are relative to that file's directory."""
+
+
+def has_source(settings: Settings) -> bool:
+    """Whether there is anything to serve from."""
+    return any((settings.services, settings.routes, settings.resources, settings.rotor_static))
 
 
 def flag(name: str) -> str:

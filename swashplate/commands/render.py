@@ -9,12 +9,15 @@ from swashplate.offline import read
 from swashplate.options import with_settings
 from swashplate.output import UnusableError, format_option, print_data
 from swashplate.rendering import NEWEST_ENVOY, envoy_version, rendered
-from swashplate.settings import Settings
+from swashplate.settings import Settings, has_source
 from xds.resources.node import Node
 
 
 @click.command(name="render", short_help="Print the exact Envoy configuration of a node.")
-@with_settings("services", "routes", "namespace", "cluster_domain", "egress", "ingress", "system_roots")
+@with_settings(
+    *("services", "routes", "resources", "rotor_static", "rotor_static_conflicts"),
+    *("namespace", "cluster_domain", "egress", "ingress", "system_roots"),
+)
 @click.option("--node", "node_id", required=True, help="The node's id.")
 @click.option("--cluster", help="Name of the node's own service.  [default: what it said itself, else its id]")
 @click.option("--envoy-version", metavar="VERSION", help="The node's Envoy, such as 1.36.  [default: the newest]")
@@ -33,8 +36,8 @@ def command(
         if isinstance(answer, admin_client.Unreachable):
             raise UnusableError(str(answer))
         print_data(json.loads(answer), output)
-    elif settings.services is None and settings.routes is None:
-        raise click.UsageError("there is nothing to render: give --services, --routes, or --server")
+    elif not has_source(settings):
+        raise click.UsageError("there is nothing to render: give --services, --routes, --resources or --server")
     else:
         print_data(_from_files(settings, node_id, cluster, envoy_version), output)
 
@@ -51,4 +54,4 @@ def _from_files(settings: Settings, node_id: str, cluster: str | None, version: 
     for problem in offline.problems:
         if problem.is_error:
             click.echo(problem.render(), err=True)
-    return dict(rendered(offline.composer.view(node)))
+    return dict(rendered(offline.views.view(node)))

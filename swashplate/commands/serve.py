@@ -14,7 +14,7 @@ from swashplate.control_plane import ControlPlane
 from swashplate.metrics import Metrics
 from swashplate.options import with_settings
 from swashplate.output import UnusableError
-from swashplate.settings import Settings
+from swashplate.settings import Settings, has_source
 
 
 @click.command(name="serve", short_help="Run the server.")
@@ -25,8 +25,10 @@ def command(settings: Settings) -> None:
     \b
     swashplate serve --services services.yaml --routes routes
     """
-    if settings.services is None and settings.routes is None:
-        raise click.UsageError("there is nothing to serve: give --services, --routes, or both")
+    if not has_source(settings):
+        raise click.UsageError(
+            "there is nothing to serve: give --services, --routes or --resources"
+        )
     logs.configure(settings.log_level, settings.log_format)
     try:
         uvloop.run(serve(settings))

@@ -168,7 +168,7 @@ def test_started_again_it_serves_what_was_last_good(site: Site, tmp_path: Path) 
 def test_nothing_to_serve_is_wrong_usage() -> None:
     result = CliRunner().invoke(main, ["serve"])
     assert result.exit_code == 2
-    assert "give --services, --routes, or both" in result.stderr
+    assert "give --services, --routes or --resources" in result.stderr
 
 
 def test_help_names_every_command() -> None:

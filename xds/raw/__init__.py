@@ -1,0 +1,1 @@
+"""Operators' own Envoy resources: read from files, chosen by node, merged with what translation makes."""

@@ -1,0 +1,151 @@
+"""One resource as an operator wrote it: to a RawResource, or to everything that is wrong with it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from google.protobuf.descriptor import FieldDescriptor
+
+from envoy_api import TYPE_URL_PREFIX, EnvoyMessage, InvalidMessageError, UnknownTypeError, class_for_url, parse
+from operator_files.problem import Problem
+from operator_files.yaml import Document
+from xds.raw import codes
+from xds.raw.checks import Flaw, Path, flaws
+from xds.raw.fetches import addresses, fetches, has_hosts_apart
+from xds.raw.resource_file import Key, RawResource
+from xds.resources.encoded import name_field, resource_of
+from xds.resources.redaction import is_sensitive
+
+_WRAPPER: Final = "envoy.service.discovery.v3.Resource"
+
+_INSTEAD: Final = {
+    "hosts": "`load_assignment`",
+    "tls_context": "`transport_socket`",
+    "config": "`typed_config` with `@type`",
+}
+"""What earlier versions of the API had, and what has taken its place."""
+
+
+class _FlawedError(Exception):
+    """What cannot be read any further."""
+
+    def __init__(self, flaw: Flaw) -> None:
+        super().__init__(flaw.message)
+        self.flaw = flaw
+
+
+def resource_type(item: object) -> type[EnvoyMessage]:
+    """The message class that `@type` names. Raises _FlawedError where it can be no resource."""
+    if not isinstance(item, Mapping):
+        raise _FlawedError(Flaw(codes.TYPE, (), "a resource is a mapping", "write `'@type': ...` and its fields"))
+    url = item.get("@type")
+    if not isinstance(url, str):
+        example = f"{TYPE_URL_PREFIX}envoy.config.cluster.v3.Cluster"
+        raise _FlawedError(Flaw(codes.TYPE, (), "`@type` is missing", f"write its type: `'@type': {example}`"))
+    try:
+        kind = class_for_url(url)
+    except UnknownTypeError as error:
+        near = error.suggestion
+        fix = f"did you mean `{TYPE_URL_PREFIX}{near}`?" if near else ""
+        raise _FlawedError(Flaw(codes.TYPE, ("@type",), "there is no such type", fix)) from None
+    full_name = kind.DESCRIPTOR.full_name
+    field = kind.DESCRIPTOR.fields_by_name.get(name_field(TYPE_URL_PREFIX + full_name))
+    if field is None or field.type != FieldDescriptor.TYPE_STRING or ".api.v2." in full_name:
+        raise _FlawedError(Flaw(codes.TYPE, ("@type",), f"{full_name} is not a resource of Envoy's v3 API"))
+    return kind
+
+
+def unwrapped(item: object) -> tuple[object, Path]:
+    """The resource inside a discovery Resource, and the path to it; the item itself when it is not in one."""
+    if isinstance(item, Mapping) and str(item.get("@type")).endswith(f"/{_WRAPPER}"):
+        more = sorted(item.keys() - {"@type", "name", "version", "resource"})
+        if more:
+            raise _FlawedError(Flaw(codes.FIELD, (more[0],), f"`{more[0]}` cannot be said of a resource here"))
+        return item.get("resource"), ("resource",)
+    return item, ()
+
+
+class ResourceReader:
+    """Reads the resources of one document, and gathers what is wrong."""
+
+    def __init__(self, document: Document) -> None:
+        self.problems: list[Problem] = []
+        self.good: dict[Key, RawResource] = {}
+        self.bad: set[Key] = set()
+        self.unnamed = False
+        self._document = document
+
+    def read(self, item: object, loc: Path, kind: type[EnvoyMessage] | None = None) -> None:
+        """Takes in the item at `loc`; `kind` when the place says its type, and no `@type` does."""
+        key = None
+        try:
+            inner, path = unwrapped(item)
+            loc = (*loc, *path)
+            kind = kind or resource_type(inner)
+            key = self._key(kind, inner, loc)
+            self._take(kind, inner, loc, key)
+        except _FlawedError as error:
+            self._problem(error.flaw, loc, kind)
+            if key is None:
+                self.unnamed = True
+            elif key not in self.good:
+                self.bad.add(key)
+
+    def _key(self, kind: type[EnvoyMessage], item: object, loc: Path) -> Key:
+        url = TYPE_URL_PREFIX + kind.DESCRIPTOR.full_name
+        field = kind.DESCRIPTOR.fields_by_name[name_field(url)]
+        name = None
+        if isinstance(item, Mapping):
+            name = item.get(field.name, item.get(field.camelcase_name))
+        if not isinstance(name, str) or not name:
+            raise _FlawedError(Flaw(codes.NAME, (), "the resource has no name", f"write `{field.name}: ...`"))
+        return Key(url, name)
+
+    def _take(self, kind: type[EnvoyMessage], item: object, loc: Path, key: Key) -> None:
+        assert isinstance(item, Mapping)
+        if key in self.good or key in self.bad:
+            raise _FlawedError(
+                Flaw(codes.DUPLICATE, (), f"the file already has a resource of this type called `{key.name}`")
+            )
+        data = {field: value for field, value in item.items() if field != "@type"}
+        try:
+            message = parse(kind, data)
+        except InvalidMessageError as error:
+            found = [Flaw(codes.FIELD, fault.path, _quiet(fault.reason, key, fault.path), _fix(fault.path))
+                     for fault in error.faults]  # fmt: skip
+        else:
+            found = list(flaws(key.type_url, message))
+        for flaw in found[:-1]:
+            self._problem(flaw, loc, kind)
+        if found:
+            raise _FlawedError(found[-1])
+        self.good[key] = RawResource(
+            resource_of(message),
+            item,
+            self._document.text,
+            loc,
+            fetches(message),
+            has_hosts_apart(message),
+            addresses(message),
+        )
+
+    def _problem(self, flaw: Flaw, loc: Path, kind: type[EnvoyMessage] | None) -> None:
+        problem = self._document.problem(flaw.code, flaw.message, (*loc, *flaw.path), fix=flaw.fix, key=True)
+        if kind is not None and is_sensitive(TYPE_URL_PREFIX + kind.DESCRIPTOR.full_name, flaw.path):
+            problem = without_text(problem)
+        self.problems.append(problem)
+
+
+def without_text(problem: Problem) -> Problem:
+    """The problem without the line of the file, which may hold a secret."""
+    return replace(problem, source_line="")
+
+
+def _quiet(reason: str, key: Key, path: Path) -> str:
+    """A reason without the value that the operator wrote, where that may be a secret."""
+    return reason.partition(", not ")[0] if is_sensitive(key.type_url, path) else reason
+
+
+def _fix(path: Path) -> str:
+    new = _INSTEAD.get(str(path[-1])) if path else None
+    return f"Envoy's v3 API has {new} instead" if new else ""
