@@ -90,6 +90,8 @@ class Rollouts(RuleBasedStateMachine):
     def server_writes(self) -> None:
         if (frame := self.stream.next_frame(self.now)) is not None:
             self.inbox.append(frame)
+        elif (wake_at := self.stream.wake_at()) is not None:
+            assert wake_at > self.now, "the host would spin"
 
     @rule()
     def client_takes(self) -> None:

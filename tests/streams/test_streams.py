@@ -16,7 +16,7 @@ from xds.streams.errors import Code, StreamError
 from xds.streams.events import Acked, Event, Nacked, Pushed
 from xds.streams.shared import Shared
 from xds.streams.status import SyncState
-from xds.streams.stream import DELTA, MAX_TYPES, SOTW, Server, Stream, Variant
+from xds.streams.stream import DELTA, MAX_NAMES, MAX_TYPES, SOTW, Server, Stream, Variant
 
 CDS, EDS, RDS = types.CLUSTER, types.ENDPOINT, types.ROUTE
 VARIANTS = pytest.mark.parametrize("variant", [SOTW, DELTA], ids=["sotw", "delta"])
@@ -515,3 +515,34 @@ def test_a_name_that_there_never_was_is_not_answered_again_after_a_reconnect() -
     again.world.endpoints["nobody"] = 0
     again.publish()
     assert again.names(again.hear()) == ["nobody"]
+
+
+@VARIANTS
+def test_waiting_never_means_waking_at_once_and_for_ever(variant: Variant) -> None:
+    """A client that is slow to acknowledge its clusters would cost a core."""
+    line = Line(variant, world("a"))
+    line.ask(CDS)
+    assert line.hear().type_url == CDS
+    line.ask(RDS, ["egress"])
+    for _ in range(100):
+        while line.hear() is not None:
+            pass
+        wake_at = line.stream.wake_at()
+        if wake_at is None:
+            break
+        assert wake_at > line.now
+        line.now = wake_at
+    assert line.stream.wake_at() is None
+
+
+@VARIANTS
+def test_a_request_of_unreasonable_size_is_refused(variant: Variant) -> None:
+    line = Line(variant, world())
+    line.said_node = True
+    with pytest.raises(StreamError, match="node.id") as caught:
+        line.say(CDS, node={"id": "x" * 2000})
+    assert caught.value.code is Code.INVALID_ARGUMENT
+    line = Line(variant, world())
+    with pytest.raises(StreamError, match="names") as caught:
+        line.ask(EDS, map(str, range(MAX_NAMES + 1)))
+    assert caught.value.code is Code.RESOURCE_EXHAUSTED

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 import grpc
 
+from xds.host import clock
 from xds.host.limits import JITTER, Limits
 from xds.host.rpc import CALL_ENDED, Call
 from xds.streams.errors import Code, StreamError
@@ -115,7 +116,7 @@ class Carrier:
         return self.over
 
     async def _write_all(self) -> None:
-        while self._to_end is None and (frame := self.stream.next_frame(time.time())) is not None:
+        while self._to_end is None and (frame := self.stream.next_frame(clock.now())) is not None:
             self._writing_since = time.monotonic()
             await self._call.write(frame)
             self._writing_since = None
@@ -124,7 +125,7 @@ class Carrier:
     async def _sleep(self) -> None:
         timer = None
         if (at := self.stream.wake_at()) is not None:
-            timer = asyncio.get_running_loop().call_later(max(0.0, at - time.time()), self.wake.set)
+            timer = asyncio.get_running_loop().call_later(max(0.0, at - clock.now()), self.wake.set)
         try:
             await self.wake.wait()
         finally:
@@ -135,7 +136,7 @@ class Carrier:
         """Ends by itself with the call: a read that is cancelled leaks in grpcio (grpc issue 43360)."""
         try:
             while (data := await self._call.read()) is not grpc.aio.EOF:
-                self.stream.receive(data, time.time())
+                self.stream.receive(data, clock.now())
                 self.wake.set()
         except StreamError as error:
             self.end(End(STATUS[error.code], str(error)))

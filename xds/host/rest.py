@@ -3,8 +3,8 @@
 200 with a DiscoveryResponse in proto3's JSON, also where there is nothing; 304 where the client has the version; 503
 while this server is not ready. Never 404 for a type: a client would keep for ever what it has.
 
-Resources say where others come from: a cluster's endpoints, a listener's routes. Where that is the ADS stream, which a
-client that polls does not have, it is told to poll for them too.
+Resources say where others come from: a cluster's endpoints, a listener's routes. Where that is the ADS stream, which
+a client that polls does not have, it is told to poll for them too.
 """
 
 import asyncio

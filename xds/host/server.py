@@ -10,6 +10,7 @@ from typing import Any, Final
 import grpc
 from grpc import aio
 
+from xds.host import clock
 from xds.host.admission import Admission
 from xds.host.carrier import CLIENT_LEFT, Carrier, End
 from xds.host.limits import DEFAULT_LIMITS, JITTER, Limits
@@ -120,7 +121,7 @@ class XdsServer:
 
         `changed_at`: when what caused it happened, in unix seconds; now if not given.
         """
-        self._changed_at = time.time() if changed_at is None else changed_at
+        self._changed_at = clock.now() if changed_at is None else changed_at
         self._server.on_event(Changed(self._changed_at))
         telling = bool(self._to_tell)
         waiting = dict.fromkeys(self._to_tell)
@@ -179,7 +180,7 @@ class XdsServer:
         async def serve(_: Any, call: Call) -> None:
             await self._admit(call)
             carrier = Carrier(
-                Stream(self._server, method.variant, method.type_url, call.peer(), time.time()), call, self._limits
+                Stream(self._server, method.variant, method.type_url, call.peer(), clock.now()), call, self._limits
             )
             self._carriers[carrier] = None
             try:
@@ -212,4 +213,4 @@ class XdsServer:
     def _forget(self, carrier: Carrier) -> None:
         if carrier in self._carriers:
             del self._carriers[carrier]
-            carrier.stream.closed(time.time(), str(carrier.over or CLIENT_LEFT))
+            carrier.stream.closed(clock.now(), str(carrier.over or CLIENT_LEFT))

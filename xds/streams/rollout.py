@@ -218,10 +218,10 @@ class Rollout:
 
     def wake_at(self) -> float | None:
         """When time alone will change what is shown."""
-        times = [due for due in self._due.values() if due is not None and due > self._now]
+        times = [due for due in self._due.values() if due is not None]
         if self._waiting_since is not None:
-            times.append(self._waiting_since + self._pace.patience)
-        return min(times, default=None)
+            times += (self._waiting_since + limit for limit in (self._pace.patience, WARMING_TIMEOUT))
+        return min((at for at in times if at > self._now), default=None)
 
 
 def assignments_of(cluster: Resource) -> frozenset[str]:

@@ -26,6 +26,12 @@ from xds.streams.type_state import Before, Frame, TypeState
 MAX_TYPES: Final = 64
 """Types one stream may subscribe to; Envoy has about ten, so more is a client gone wrong."""
 
+MAX_NAMES: Final = 200_000
+"""Names in one request; far more than any mesh has clusters, and about a second's work."""
+
+MAX_NODE_ID: Final = 1024
+"""Characters; a node's id goes into logs and status."""
+
 
 @dataclass(frozen=True, slots=True)
 class Variant:
@@ -86,6 +92,8 @@ class Stream:
                 raise StreamError(Code.RESOURCE_EXHAUSTED, f"more than {MAX_TYPES} types on one stream")
             state = self.types[type_url] = self._variant.state(type_url, self._server.shared)
             self._begin(state, request)
+        if max(len(request.names), len(request.subscribe), len(request.unsubscribe)) > MAX_NAMES:
+            raise StreamError(Code.RESOURCE_EXHAUSTED, f"more than {MAX_NAMES} names in one request")
         answer = state.request(request, now)
         if type_url == types.ENDPOINT and self._warming:
             state.force(self._warming)
@@ -106,6 +114,8 @@ class Stream:
             return self.node
         if request.node is None or not request.node.id:
             raise StreamError(Code.INVALID_ARGUMENT, "the first request of a stream must carry node.id")
+        if len(request.node.id) > MAX_NODE_ID:
+            raise StreamError(Code.INVALID_ARGUMENT, f"node.id has more than {MAX_NODE_ID} characters")
         aggregated_delta = self._only_type is None and self._variant is DELTA
         self.node = replace(request.node, incremental_ads=aggregated_delta)
         self._server.on_event(Identified(self.node, self._variant.name, self._peer))

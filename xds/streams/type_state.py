@@ -189,6 +189,7 @@ class TypeState:
         """
         undo = {r: blame.had(sent, Item(r.name)) for r in changed}
         back = {name: old for name in removed if (old := find(sent.before, name))}
+        self.owed.update({name: version for name in removed if (version := sent.had.get(name))})
         self.base = self._undone(self.base, undo, back)
         for nonce, later in self.outstanding.items():
             self.outstanding[nonce] = later._replace(
@@ -248,7 +249,8 @@ class TypeState:
 
     def sent(self, nonce: str, frame: Frame, before: Before, shown: Layers, now: float, origin: float) -> None:
         """Books a frame before it is written, so that an ACK can't overtake its record."""
-        had = {r.name: before.owed[r.name] for r in frame.changed if r.name in before.owed}
+        names = [*frame.removed, *(resource.name for resource in frame.changed)]
+        had = {name: before.owed[name] for name in names if name in before.owed}
         fresh = tuple(r.name for r in frame.changed if find(before.base, r.name) is None and not had.get(r.name))
         self.outstanding[nonce] = Sent(
             frame.version, frame.changed, frame.removed, fresh, before.base, had, shown, now, origin
