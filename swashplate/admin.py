@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from html import escape
 from typing import Any, Final, Protocol
 
@@ -11,7 +11,6 @@ from aiohttp import web
 from swashplate import VERSION, metrics
 from swashplate.address import Address
 from swashplate.http_server import HttpServer
-from swashplate.status import StatusReport
 
 PAGES: Final = {
     "/healthz": "200 while the process makes progress",
@@ -29,7 +28,13 @@ class Subject(Protocol):
 
     def unready(self) -> tuple[str, ...]: ...
 
-    def status(self) -> StatusReport: ...
+    def status_json(self) -> AsyncIterator[bytes]:
+        """A StatusReport as JSON."""
+        ...
+
+    async def count(self) -> None:
+        """Take a new census of the streams, for metrics."""
+        ...
 
     async def config(self, node_id: str, cluster: str | None, version: str | None) -> Mapping[str, Any]:
         """Raises ValueError for a version that is none, or that is not supported."""
@@ -86,10 +91,18 @@ class AdminServer:
         return _probe(self._subject.unready())
 
     async def _metrics_page(self, _: web.Request) -> web.Response:
+        await self._subject.count()
         return web.Response(body=self._metrics.text(), headers={"Content-Type": metrics.CONTENT_TYPE})
 
-    async def _status(self, _: web.Request) -> web.Response:
-        return web.Response(text=self._subject.status().model_dump_json(), content_type="application/json")
+    async def _status(self, request: web.Request) -> web.StreamResponse:
+        """Piece by piece: of thousands of proxies it is megabytes, which take time to put together."""
+        response = web.StreamResponse()
+        response.content_type = "application/json"
+        await response.prepare(request)
+        async for piece in self._subject.status_json():
+            await response.write(piece)
+        await response.write_eof()
+        return response
 
     async def _config(self, request: web.Request) -> web.Response:
         if not (node := request.query.get("node")):

@@ -7,7 +7,7 @@ All of it is on one event loop. Nothing here knows of signals, processes or flag
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
@@ -27,11 +27,13 @@ from swashplate.reporting import problem_report, proxy_report, warning_reports
 from swashplate.settings import Settings
 from swashplate.source_report import at
 from swashplate.sources import Sources
-from swashplate.status import ServerReport, StatusReport
+from swashplate.status import ProxyReport, ServerReport, StatusReport
 from swashplate.stream_events import StreamEvents
+from xds.host.limits import DEFAULT_LIMITS, Limits
 from xds.host.server import XdsServer
 from xds.resources.node import Node
 from xds.resources.snapshot import Snapshot
+from xds.streams.census import Census
 from xds.streams.rollout import Pace
 
 _ORIGIN_KEPT_S: Final = 600.0
@@ -63,6 +65,7 @@ class ControlPlane:
             why_not_ready=self._why_not_ready,
             streams=lambda: self._server.streams(),
         )
+        self._events = StreamEvents(metrics, self._log)
         self._server = XdsServer(
             self._composition.view,
             listen=str(settings.listen),
@@ -71,9 +74,11 @@ class ControlPlane:
             ending=self._beside.ending,
             origin_of=self._composition.origin_view,
             why_not_ready=self._why_not_ready,
-            on_event=StreamEvents(metrics, self._log),
+            on_event=self._events,
             pace=Pace(settings.rollout_drain.total_seconds(), settings.rollout_patience.total_seconds()),
+            limits=_limits(settings),
         )
+        self._census = Census()
         self._open = False
         self._stopping = False
         self._listen = settings.listen
@@ -81,7 +86,7 @@ class ControlPlane:
         """Where Envoys may poll."""
         self._started_at: datetime = at(time.time())
         self._forgetting: asyncio.TimerHandle | None = None
-        metrics.follow(self.status)
+        metrics.follow(self._report, lambda: self._census)
 
     async def start(self) -> Address:
         """Listens and follows the sources; the address it got. CannotListenError, OSError."""
@@ -132,6 +137,24 @@ class ControlPlane:
     def status(self) -> StatusReport:
         """Everything that `swashplate status` shows."""
         name = self._settings.identifier
+        return self._report(proxy_report(name, client) for client in self._server.clients())
+
+    async def status_json(self) -> AsyncIterator[bytes]:
+        """The same as JSON, in pieces. Others get their turn meanwhile."""
+        yield self._report().model_dump_json(exclude={"proxies"}).encode()[:-1] + b',"proxies":['
+        separator = b""
+        async for client in self._server.statuses():
+            yield separator + proxy_report(self._settings.identifier, client).model_dump_json().encode()
+            separator = b","
+        yield b"]}"
+
+    async def count(self) -> None:
+        """Take a new census of the streams, for metrics. Others get their turn meanwhile."""
+        self._census = await self._server.census(by_node=self._settings.node_metrics)
+        self._events.settle(time.time())
+
+    def _report(self, proxies: Iterable[ProxyReport] = ()) -> StatusReport:
+        name = self._settings.identifier
         reasons = self.unready()
         conflicts = self._sources.registry.conflicts
         return StatusReport(
@@ -151,7 +174,7 @@ class ControlPlane:
                 self._composition.warnings,
                 ((service, conflict) for service in sorted(conflicts) for conflict in conflicts[service]),
             ),
-            proxies=tuple(proxy_report(name, client) for client in self._server.clients()),
+            proxies=tuple(proxies),
             loads=self._beside.load_reports(),
             failures=self._beside.failures(),
         )
@@ -176,12 +199,15 @@ class ControlPlane:
         return self._composition.view(node)
 
     async def confirm(self, source: str, only: str | None) -> tuple[str, ...]:
-        """Let held removals of a source come true; the services' names. LookupError for what is not held."""
+        """Let held removals of a source come true; the names of the services, or the paths of resource files.
+
+        LookupError for what is not held.
+        """
         name = None if only is None else self._service_name(only)
         confirmed = await self._sources.confirm(source, None if name is None else frozenset((name,)))
         if only is not None and not confirmed:
             raise LookupError(f"{source} holds no removal of {name}")
-        return tuple(map(str, sorted(confirmed)))
+        return confirmed
 
     def _service_name(self, text: str) -> ServiceName:
         name, dot, namespace = text.partition(".")
@@ -194,4 +220,13 @@ class ControlPlane:
         self._sources.tell_services()
         if not self._sources.unready:
             self.unready()
-        self._server.publish()
+        self._server.publish(self._composition.changed_at)
+
+
+def _limits(settings: Settings) -> Limits:
+    return DEFAULT_LIMITS._replace(
+        max_age=settings.max_connection_age.total_seconds(),
+        write=settings.write_timeout.total_seconds(),
+        admission=settings.admission_rate,
+        drain=settings.shutdown_drain.total_seconds(),
+    )

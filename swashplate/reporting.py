@@ -6,9 +6,18 @@ from discovery.merge import Conflict
 from mesh.service import ServiceName
 from operator_files.problem import Problem
 from swashplate.source_report import at
-from swashplate.status import NackReport, ProblemReport, ProxyReport, TypeReport, WarningReport
+from swashplate.status import (
+    LingerReport,
+    NackReport,
+    ProblemReport,
+    ProxyReport,
+    RolloutReport,
+    TypeReport,
+    WaitReport,
+    WarningReport,
+)
 from xds.resources.types import SHORT
-from xds.streams.status import ClientStatus, Nack, TypeStatus
+from xds.streams.status import ClientStatus, Nack, RolloutStatus, TypeStatus
 from xds.translate.finding import Finding
 
 
@@ -49,6 +58,7 @@ def proxy_report(server: str, client: ClientStatus) -> ProxyReport:
         peer=client.peer,
         connected_at=at(client.connected_at),
         types=tuple(map(_type_report, client.types)),
+        rollout=_rollout_report(client.rollout),
     )
 
 
@@ -62,6 +72,23 @@ def _type_report(status: TypeStatus) -> TypeReport:
         acked_version=status.acked_version,
         sent_at=None if status.sent_at is None else at(status.sent_at),
         nack=None if nack is None else _nack_report(nack),
+        draining=status.draining,
+        unanswered_since=None if status.unanswered_since is None else at(status.unanswered_since),
+        quarantined=status.quarantined,
+        suspects=status.suspects,
+    )
+
+
+def _rollout_report(rollout: RolloutStatus) -> RolloutReport:
+    return RolloutReport(
+        waiting=tuple(
+            WaitReport(type=SHORT.get(wait.type_url, wait.type_url), since=at(wait.since), clusters=wait.clusters)
+            for wait in rollout.waiting
+        ),
+        lingering=tuple(
+            LingerReport(cluster=gone.name, until=None if gone.until is None else at(gone.until))
+            for gone in rollout.lingering
+        ),
     )
 
 

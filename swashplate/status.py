@@ -21,15 +21,47 @@ class NackReport(_Report):
 
 
 class TypeReport(_Report):
-    """One resource type at one proxy. `type` is its short name (CDS, EDS, ...)."""
+    """One resource type at one proxy. `type` is its short name (CDS, EDS, ...).
+
+    `draining` counts what the proxy still has and is about to lose. `unanswered_since`: when the oldest answer that
+    the proxy has neither taken nor refused was sent. `quarantined` names what it refused and is kept back, `suspects`
+    counts those among which the reason of a refusal is still being looked for.
+    """
 
     type: str
-    state: Literal["synced", "stale", "not sent", "nacked"]
+    state: Literal["synced", "draining", "stale", "not sent", "nacked"]
     resources: int
     sent_version: str
     acked_version: str
     sent_at: datetime | None
     nack: NackReport | None
+    draining: int = 0
+    unanswered_since: datetime | None = None
+    quarantined: tuple[str, ...] = ()
+    suspects: int = 0
+
+
+class WaitReport(_Report):
+    """Some listeners or routes (`type`) wait until these clusters are ready; none are named where the proxy has not
+    asked for clusters yet."""
+
+    type: str
+    since: datetime
+    clusters: tuple[str, ...]
+
+
+class LingerReport(_Report):
+    """A cluster that is gone, and still at the proxy: until then, or as long as its routes may refer to it (None)."""
+
+    cluster: str
+    until: datetime | None
+
+
+class RolloutReport(_Report):
+    """What is still to come, on the way from what a proxy had to what it should have."""
+
+    waiting: tuple[WaitReport, ...] = ()
+    lingering: tuple[LingerReport, ...] = ()
 
 
 class ProxyReport(_Report):
@@ -43,10 +75,11 @@ class ProxyReport(_Report):
     peer: str
     connected_at: datetime
     types: tuple[TypeReport, ...]
+    rollout: RolloutReport = RolloutReport()
 
 
 class SourceReport(_Report):
-    """Where services or routes come from; `place` is a path.
+    """Where services, routes or resources come from; `place` is a path, `services` how many of them there are.
 
     `fresh` follows its source; `stale` serves what was last good; `waiting` has had no first answer yet.
     `held` names the services, and files, whose removal waits for a confirmation.
@@ -54,7 +87,7 @@ class SourceReport(_Report):
 
     server: str
     name: str
-    kind: Literal["services", "routes"]
+    kind: Literal["services", "routes", "resources"]
     place: str
     state: Literal["fresh", "stale", "waiting"]
     services: int

@@ -1,6 +1,6 @@
 """A status report for people: tables on a terminal, plain columns anywhere else."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import IO
 
@@ -24,12 +24,14 @@ _STYLES = {
     "fresh": "green",
     "ready": "green",
     "stale": "yellow",
+    "draining": "yellow",
     "waiting": "yellow",
     "not sent": "dim",
     "nacked": "bold red",
     "not ready": "bold red",
 }
 _WIDEST = 10_000
+_NAMED = 10
 
 _TYPES = ("CDS", "EDS", "LDS", "RDS", "VHDS", "RTDS")
 
@@ -129,7 +131,32 @@ def _node(proxy: ProxyReport, now: datetime) -> Group:
     for part in proxy.types:
         sent = f"{age(part.sent_at, now)} ago" if part.sent_at else "never"
         table.add_row(part.type, _state(part.state), str(part.resources), part.sent_version, part.acked_version, sent)
-    return Group(title, table)
+    return Group(title, table, *map(Text, _steps(proxy, now)))
+
+
+def _steps(proxy: ProxyReport, now: datetime) -> Iterator[str]:
+    """What is still under way at a proxy, and what it waits for."""
+    for wait in proxy.rollout.waiting:
+        what = f"{wait.type} has been waiting for {age(wait.since, now)}"
+        if wait.clusters:
+            yield f"{what}, until these clusters are ready: {_some(wait.clusters)}"
+        else:
+            yield f"{what}, until the proxy asks for its clusters"
+    for part in proxy.types:
+        if part.unanswered_since is not None:
+            yield f"{part.type} sent {age(part.unanswered_since, now)} ago is not acknowledged yet"
+        if part.suspects:
+            yield f"{part.type}: looking for what it refused, among {part.suspects} resources"
+        if part.quarantined:
+            yield f"{part.type}: kept back, because it refused them: {_some(part.quarantined)}"
+    for gone in proxy.rollout.lingering:
+        until = f"for {age(now, gone.until)} more" if gone.until else "as long as its routes may refer to it"
+        yield f"cluster {gone.cluster} is gone and stays {until}"
+
+
+def _some(names: tuple[str, ...]) -> str:
+    more = f", and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 def _nacks(report: StatusReport, node: str | None) -> Iterable[tuple[ProxyReport, TypeReport]]:

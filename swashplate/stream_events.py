@@ -1,10 +1,24 @@
 """What happens on streams, into metrics and logs."""
 
+import time
+
 from structlog.typing import FilteringBoundLogger
 
 from swashplate.metrics import Metrics
 from xds.resources.types import SHORT
-from xds.streams.events import Acked, Closed, Event, Failed, Identified, Nacked, Pushed, Refused
+from xds.streams.convergence import Convergence
+from xds.streams.events import (
+    Acked,
+    Changed,
+    Closed,
+    Event,
+    Failed,
+    Identified,
+    Nacked,
+    Pushed,
+    Refused,
+    Waited,
+)
 
 
 class StreamEvents:
@@ -13,6 +27,7 @@ class StreamEvents:
     def __init__(self, metrics: Metrics, log: FilteringBoundLogger) -> None:
         self._metrics = metrics
         self._log = log
+        self._convergence = Convergence()
 
     def __call__(self, event: Event) -> None:
         match event:
@@ -26,12 +41,23 @@ class StreamEvents:
                 self._nacked(event)
             case Closed():
                 self._closed(event)
+            case Waited():
+                self._metrics.gate_wait.labels(SHORT.get(event.type_url, event.type_url)).observe(event.seconds)
+            case Changed():
+                now = time.time()
+                self.settle(now)
+                self._convergence.began(event.origin, now)
             case Refused():
                 self._metrics.streams_refused.inc()
                 self._log.debug("stream turned away", peer=event.peer)
             case Failed():
                 node = event.node.id if event.node else None
                 self._log.error("a stream failed and was ended", node=node, exc_info=event.error)
+
+    def settle(self, now: float) -> None:
+        """Note what changes have reached everybody by now, in unix seconds."""
+        for arrival in self._convergence.arrived(now):
+            self._metrics.convergence.labels(SHORT.get(arrival.type_url, arrival.type_url)).observe(arrival.seconds)
 
     def _identified(self, event: Identified) -> None:
         self._metrics.streams.labels(event.variant).inc()
@@ -49,6 +75,7 @@ class StreamEvents:
         name = SHORT.get(event.type_url, event.type_url)
         self._metrics.pushes.labels(name).inc()
         self._metrics.push_bytes.labels(name).inc(event.size)
+        self._convergence.pushed(event.type_url, event.origin, time.time())
         self._log.debug(
             "pushed",
             node=event.node.id,
@@ -63,6 +90,7 @@ class StreamEvents:
         name = SHORT.get(event.type_url, event.type_url)
         self._metrics.acks.labels(name).inc()
         self._metrics.change_to_ack.labels(name).observe(event.since_change)
+        self._convergence.taken(event.type_url, event.origins, time.time())
         self._log.debug(
             "acknowledged", node=event.node.id, type=name, version=event.version, seconds=round(event.seconds, 6)
         )
@@ -70,6 +98,7 @@ class StreamEvents:
     def _nacked(self, event: Nacked) -> None:
         name = SHORT.get(event.type_url, event.type_url)
         self._metrics.nacks.labels(name).inc()
+        self._convergence.lost(event.type_url, event.origins)
         self._log.warning(
             "proxy refused its configuration and keeps the one before",
             node=event.node.id,
@@ -81,6 +110,9 @@ class StreamEvents:
         )
 
     def _closed(self, event: Closed) -> None:
+        self._metrics.stream_length.labels(event.reason.partition(":")[0]).observe(event.seconds)
+        for type_url, origin in event.unanswered:
+            self._convergence.lost(type_url, (origin,))
         self._log.info(
             "proxy disconnected",
             node=event.node.id if event.node else None,

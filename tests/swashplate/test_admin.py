@@ -1,6 +1,7 @@
 """The admin HTTP server: what probes, Prometheus, people and `swashplate status` are answered."""
 
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from swashplate.admin import AdminServer
 from swashplate.metrics import Metrics
 from swashplate.status import StatusReport
 from tests.swashplate.reports import a_report
+from xds.streams.census import Census
 
 Client = TestClient[Request, Application]
 
@@ -24,6 +26,7 @@ class Pretender:
         self.sickness: tuple[str, ...] = ()
         self.unreadiness: tuple[str, ...] = ()
         self.report = a_report()
+        self.census = Census()
 
     def sick(self) -> tuple[str, ...]:
         return self.sickness
@@ -33,6 +36,14 @@ class Pretender:
 
     def status(self) -> StatusReport:
         return self.report
+
+    async def status_json(self) -> AsyncIterator[bytes]:
+        text = self.report.model_dump_json().encode()
+        yield text[:10]
+        yield text[10:]
+
+    async def count(self) -> None:
+        self.census = Census(streams=Counter(delta=1))
 
     async def config(self, node_id: str, cluster: str | None, version: str | None) -> Mapping[str, Any]:
         if version == "1.0":
@@ -53,7 +64,7 @@ def subject() -> Pretender:
 @pytest.fixture
 async def client(subject: Pretender) -> AsyncIterator[Client]:
     metrics = Metrics()
-    metrics.follow(subject.status)
+    metrics.follow(subject.status, lambda: subject.census)
     async with TestClient(TestServer(AdminServer(subject, metrics).application())) as client:
         yield client
 

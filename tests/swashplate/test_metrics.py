@@ -1,18 +1,34 @@
 """Metrics: names that dashboards rely on, values from the status, and never a label per node."""
 
+from collections import Counter
+from datetime import UTC, datetime
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from swashplate.metrics import Metrics
 from swashplate.status import StatusReport
-from tests.swashplate.reports import a_nack, a_problem, a_proxy, a_report, a_source, a_type, a_warning
+from tests.swashplate.reports import a_problem, a_report, a_source, a_warning
+from xds.resources import types
+from xds.streams.census import Census
+from xds.streams.status import SyncState
 
 SOURCE = {"source": "service-files", "kind": "services"}
 
 
-def samples(report: StatusReport) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+CENSUS = Census(
+    streams=Counter(delta=1, sotw=1),
+    nodes={"n1": SyncState.NACKED, "n2": SyncState.NOT_SENT, "n3": SyncState.NACKED},
+    types=Counter({(types.ROUTE, SyncState.NACKED): 1, (types.CLUSTER, SyncState.NOT_SENT): 1}),
+    unanswered={types.CLUSTER: 0.0},
+    waiting=Counter({types.ROUTE: 3}),
+    quarantined=Counter({types.VIRTUAL_HOST: 2}),
+)
+
+
+def samples(report: StatusReport, census: Census = CENSUS) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     metrics = Metrics()
-    metrics.follow(lambda: report)
+    metrics.follow(lambda: report, lambda: census)
     families = text_string_to_metric_families(metrics.text().decode())
     return {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
@@ -41,6 +57,11 @@ def samples(report: StatusReport) -> dict[tuple[str, tuple[tuple[str, str], ...]
         ("swashplate_clients", {"variant": "sotw"}, 1),
         ("swashplate_client_types", {"type": "RDS", "state": "nacked"}, 1),
         ("swashplate_client_types", {"type": "CDS", "state": "not_sent"}, 1),
+        ("swashplate_nodes", {"state": "nacked"}, 2),
+        ("swashplate_nodes", {"state": "not_sent"}, 1),
+        ("swashplate_nodes", {"state": "synced"}, 0),
+        ("swashplate_gate_waiting", {"type": "RDS"}, 3),
+        ("swashplate_quarantined", {"type": "VHDS"}, 2),
     ],
 )
 def test_gauges_follow_the_status(name: str, labels: dict[str, str], value: float) -> None:
@@ -50,17 +71,21 @@ def test_gauges_follow_the_status(name: str, labels: dict[str, str], value: floa
         # Two problems of one file are one file in error; a warning is none.
         problems=(a_problem(), a_problem(), a_problem("warning", "routes/b.yaml")),
         warnings=(a_warning("one"), a_warning("two")),
-        proxies=(
-            a_proxy("n1", a_type("RDS", "nacked", a_nack())),
-            a_proxy("n2", a_type("CDS", "not sent"), variant="sotw"),
-        ),
     )
     assert samples(report)[name, tuple(sorted(labels.items()))] == value
 
 
-def test_no_metric_names_a_node() -> None:
-    labels = [labels for _, labels in samples(a_report(proxies=(a_proxy("secret-node"),)))]
-    assert "secret-node" not in str(labels)
+def test_no_metric_names_a_node_unless_asked_for() -> None:
+    assert "n1" not in str(samples(a_report()).keys())
+    by_node = samples(a_report(), Census(types_of={("n1", types.CLUSTER): SyncState.STALE}))
+    assert by_node["swashplate_node_types", (("node", "n1"), ("state", "stale"), ("type", "CDS"))] == 1
+
+
+def test_ages_are_those_of_now() -> None:
+    long_ago = datetime.fromtimestamp(1000, UTC)
+    found = samples(a_report(sources=(a_source(state="stale", stale_since=long_ago),)))
+    assert found["swashplate_source_stale_seconds", tuple(sorted(SOURCE.items()))] > 1e9
+    assert found["swashplate_oldest_unacknowledged_seconds", (("type", "CDS"),)] > 1e9
 
 
 def test_counters() -> None:
