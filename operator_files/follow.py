@@ -92,6 +92,7 @@ class Follower(Generic[B]):
     """Follows one path: `run` it as a task. `book` is the newest one; from the start on, that of the store.
 
     `unconfirmed` are paths (as problems show them) whose version in force the store shall not take over yet.
+    `taken_at`: when each file's version in force was taken, in Unix seconds; not for those that the store had.
     """
 
     def __init__(
@@ -115,6 +116,7 @@ class Follower(Generic[B]):
         self.root = root
         self.freshness = Freshness()
         self.unconfirmed: frozenset[str] = frozenset()
+        self.taken_at: dict[str, float] = {}
         self._kind, self._store = kind, store
         self._on_step, self._on_error, self._now = on_step, on_error, now
         self._settle_s, self._rehash_s = settle_s, rehash_s
@@ -143,7 +145,7 @@ class Follower(Generic[B]):
             chosen = frozenset(path for path in old.held if paths is None or path in paths)
             if chosen:
                 self.book = old.confirm(chosen)
-                self._on_step(Step(old, self.book, dict.fromkeys(chosen), live=True))
+                self._stepped(Step(old, self.book, dict.fromkeys(chosen), live=True))
                 await self._keep()
         return chosen
 
@@ -153,7 +155,7 @@ class Follower(Generic[B]):
             old = self.book
             self.book = await asyncio.to_thread(next_book, old)
             if self.book is not old:
-                self._on_step(Step(old, self.book, {}, live=True))
+                self._stepped(Step(old, self.book, {}, live=True))
                 await self._keep()
 
     async def keep(self) -> None:
@@ -167,8 +169,19 @@ class Follower(Generic[B]):
             # In a thread: a large file takes long enough to parse that streams would notice.
             self.book = new = await asyncio.to_thread(_next, old, changes, live)
             self.freshness = replace(self.freshness, synced_at=self._now(), stale_since=None, error="")
-            self._on_step(Step(old, new, changes, live))
+            self._stepped(Step(old, new, changes, live))
             await self._keep()
+
+    def _stepped(self, step: Step[B]) -> None:
+        # What is not among the changes can only have been taken now if it waited.
+        if paths := {*step.changes, *step.old.stale}:
+            before, texts = step.old.good_texts, step.new.good_texts
+            for path in paths:
+                if path not in texts:
+                    self.taken_at.pop(path, None)
+                elif texts[path] != before.get(path):
+                    self.taken_at[path] = self._now()
+        self._on_step(step)
 
     def _failed(self, error: OSError) -> None:
         reason = f"{self.root} cannot be read: {error.strerror or error}"

@@ -11,7 +11,7 @@ Each file keeps its last good version (`operator_files.last_good`). Between file
   file with an error of its own answers 503 (`BrokenRoutes`).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Self
@@ -19,7 +19,7 @@ from typing import Self
 from mesh.mesh import Routes
 from mesh.rule import BrokenRoutes, ServiceRoutes
 from mesh.service import Service, ServiceName
-from operator_files.last_good import LastGood, Reading
+from operator_files.last_good import Entry, LastGood, Reading
 from operator_files.problem import Problem, in_order
 from routes.admission import Admission, Claim, Claims, admit, refusal_problems
 from routes.checks.found import discovered_problems
@@ -96,17 +96,26 @@ class RouteBook:
         """What a store must keep: the text in force of every file."""
         return self._files.good_texts
 
-    def against(self, services: Mapping[ServiceName, Service], *, strict: bool = False) -> tuple[Problem, ...]:
-        """Warnings about what the versions in force name and nobody has discovered.
+    @property
+    def entries(self) -> Mapping[str, Entry[ServiceRoutes]]:
+        """Every file by path: what is in force of it, and what is wrong with its newest text."""
+        return self._files.entries
+
+    def against(
+        self, services: Mapping[ServiceName, Service], *, strict: bool = False, paths: Collection[str] | None = None
+    ) -> tuple[Problem, ...]:
+        """Warnings about what the versions in force (of `paths`; None: all) name and nobody has discovered.
 
         `strict`: what would send requests to nobody is an error, as it is in an edit of what is in force.
         """
         found: list[Problem] = []
-        for path, entry in self._files.entries.items():
+        for path in self.entries if paths is None else paths:
+            entry = self.entries[path]
             if entry.value is not None:
-                found += discovered_problems(
+                problems = discovered_problems(
                     path, entry.good_text or "", entry.value, services, strict=strict, known=entry.problems
                 )
+                found += (_of_older(problem) for problem in problems) if entry.stale else problems
         return in_order(found)
 
     def _parsed(self, changes: Mapping[str, Content | None]) -> Changes:
@@ -206,3 +215,8 @@ class RouteBook:
     def _value(self, path: str) -> ServiceRoutes | None:
         entry = self._files.entries.get(path)
         return entry.value if entry is not None else None
+
+
+def _of_older(problem: Problem) -> Problem:
+    """Its place is one in the version in force, which is not what the file says now."""
+    return replace(problem, message=f"{problem.message} (this is about the version in force, not the newest edit)")

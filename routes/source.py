@@ -11,6 +11,7 @@ from mesh.mesh import Routes
 from mesh.service import Service, ServiceName
 from operator_files.follow import Follower, Freshness, Step
 from operator_files.problem import Problem
+from operator_files.standing import Standing, standings
 from operator_files.store import LastGoodStore
 from routes.book import RouteBook
 from routes.parse import Scope
@@ -74,6 +75,10 @@ class RouteSource:
     def held_files(self) -> tuple[str, ...]:
         """Files that are missing or empty since the start; `confirm` lets go of what they said."""
         return self.book.held
+
+    def standings(self, paths: Collection[str]) -> dict[str, Standing]:
+        """What is in force of these files, which have errors."""
+        return standings(self.book, self._follower.taken_at, paths)
 
     @property
     def freshness(self) -> Freshness:

@@ -14,6 +14,7 @@ from discovery.registry import Evidence, Feed
 from mesh.service import ServiceName
 from operator_files.follow import Follower, Freshness, Step
 from operator_files.problem import Problem, has_errors
+from operator_files.standing import Standing, standings
 from operator_files.store import LastGoodStore
 
 KIND: Final = "services"
@@ -79,6 +80,10 @@ class FileSource:
     def held_files(self) -> tuple[str, ...]:
         """Files that are missing or empty since the start; `confirm` lets go of what they said."""
         return self._follower.book.held
+
+    def standings(self, paths: Collection[str]) -> dict[str, Standing]:
+        """What is in force of these files, which have errors."""
+        return standings(self._follower.book, self._follower.taken_at, paths)
 
     @property
     def freshness(self) -> Freshness:

@@ -7,6 +7,7 @@ from typing import Final
 
 from operator_files.follow import Follower, Freshness, Step
 from operator_files.problem import Problem
+from operator_files.standing import Standing, standings
 from operator_files.store import LastGoodStore
 from xds.raw.book import RawBook
 from xds.raw.parse import FORM, Form
@@ -67,6 +68,10 @@ class RawSource:
     def held_files(self) -> tuple[str, ...]:
         """Files that are missing or empty since the start; `confirm` lets go of what they said."""
         return self.book.held
+
+    def standings(self, paths: Collection[str]) -> dict[str, Standing]:
+        """What is in force of these files, which have errors."""
+        return standings(self.book, self._follower.taken_at, paths)
 
     @property
     def freshness(self) -> Freshness:
