@@ -1,6 +1,6 @@
 """What nodes see: the mesh, translated, and operators' own resources over it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from mesh.mesh import Mesh
 from xds.raw.overlay import Overlay
@@ -33,7 +33,7 @@ class Views:
     def update(self, mesh: Mesh, files: tuple[RawFile, ...]) -> bool:
         """Returns whether anything changed: services, routes or resource files. An exception changes nothing."""
         overlay = self._overlay.after(files) if files != self._overlay.files else self._overlay
-        changed = self._composer.update(mesh)
+        changed = self._composer.update(mesh, _template(files))
         changed = changed or overlay is not self._overlay
         self.mesh, self._overlay = mesh, overlay
         return changed
@@ -70,3 +70,8 @@ class Views:
     def warnings(self) -> tuple[Finding, ...]:
         """What could not be granted as it was written."""
         return self._composer.warnings
+
+
+def _template(files: Iterable[RawFile]) -> str:
+    """The cluster template, where a file has one."""
+    return next((file.cluster_template for file in files if file.cluster_template), "")

@@ -72,9 +72,13 @@ class Composer:
 
     # Keeping current
 
-    def update(self, mesh: Mesh) -> bool:
-        """Translate what is different from the last mesh. Returns whether any service or route was."""
-        changed = mesh.changed_since(self._mesh)
+    def update(self, mesh: Mesh, cluster_template: str = "") -> bool:
+        """Translate what is different from the last mesh. Returns whether any service or route was, or the template
+        (TranslationSettings) of all clusters."""
+        changed = frozenset(mesh.changed_since(self._mesh))
+        if cluster_template != self._settings.cluster_template:
+            self._settings = replace(self._settings, cluster_template=cluster_template)
+            changed |= self._ports.keys()
         self._mesh = mesh
         affected = self._affected(changed)
         changes = [

@@ -52,9 +52,7 @@ def translate(subject: Subject, settings: TranslationSettings, last: Parts) -> P
 
     refused = replace(subject, routes=BrokenRoutes(subject.name, Code.TRANSLATION_FAILED))
     return Parts(
-        clusters=attempt(
-            lambda found: tuple(service_clusters(subject, settings.system_roots, found)), lambda: last.clusters
-        ),
+        clusters=attempt(lambda found: tuple(service_clusters(subject, settings, found)), lambda: last.clusters),
         hosts=attempt(lambda found: hosts(subject, found), lambda: last.hosts or hosts(refused, [])),
         listener=attempt(lambda found: service_listener(subject, found), lambda: last.listener),
         findings=tuple(findings),

@@ -8,14 +8,17 @@ from mesh.policy import ClusterPolicy, LoadBalancing
 from mesh.rule import Patch
 from mesh.service import Endpoint, Protocol
 from xds.resources import types
-from xds.resources.resource import Resource
+from xds.resources.references import assignments_in
+from xds.resources.resource import NOTHING, Resource
 from xds.translate.clusters import ClusterPlan, cluster
 from xds.translate.endpoints import assignment, is_ip, selected
 from xds.translate.finding import Code, Finding
 from xds.translate.naming import subset_name
 from xds.translate.patches import PatchError, patched
 from xds.translate.ports import CalledPort, cluster_of, endpoints_of, find
+from xds.translate.settings import TranslationSettings
 from xds.translate.subject import Subject
+from xds.translate.template import from_template
 from xds.translate.transport import MULTIPLEXED
 
 _WITHOUT_ZONES = (LoadBalancing.RING_HASH, LoadBalancing.MAGLEV)
@@ -33,7 +36,7 @@ class ClusterPart:
     by_name: bool
 
 
-def service_clusters(subject: Subject, system_roots: str, findings: list[Finding]) -> Iterator[Resource]:
+def service_clusters(subject: Subject, settings: TranslationSettings, findings: list[Finding]) -> Iterator[Resource]:
     """The clusters and, for those that come by EDS, their assignments.
 
     A destination that does not exist (yet) is a cluster without endpoints: a route never names an unknown one.
@@ -50,16 +53,21 @@ def service_clusters(subject: Subject, system_roots: str, findings: list[Finding
             policy=_policy(subject, part.port),
             assignment=encoded if part.by_name else None,
             retry_budget=subject.retry_budget,
-            system_roots=system_roots,
+            system_roots=settings.system_roots,
         )
         message = cluster(plan)
+        if settings.cluster_template:
+            plain = cluster(replace(plan, policy=ClusterPolicy(), retry_budget=None))
+            message = from_template(message, plain, settings.cluster_template)
         mine = _patches(subject, part)
         try:
             message = patched(message, mine)
         except PatchError as error:
             reason = f"the patch of cluster {part.name} is left out: {error}"
             findings.append(Finding(subject.name, Code.PATCH_FAILED, reason))
-        yield Resource(types.CLUSTER, part.name, encode(message))
+        # Only a patch can make it take another assignment than its own.
+        references = assignments_in(message) if mine else NOTHING
+        yield Resource(types.CLUSTER, part.name, encode(message), references)
 
 
 def cluster_parts(subject: Subject) -> Iterator[ClusterPart]:

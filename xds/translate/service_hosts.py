@@ -7,6 +7,7 @@ from envoy_api.substitution import unknown_command
 from mesh.rule import Patch, Rule
 from mesh.split import Destination
 from xds.resources import types
+from xds.resources.references import clusters_in
 from xds.resources.resource import Resource
 from xds.translate.claims import Claim, claims_of
 from xds.translate.cookies import matches_cookies
@@ -98,12 +99,15 @@ def _bodies(
         return virtual_host(rules, port.protocol, cluster, features, patches)
 
     try:
-        newest = encode(build(NEWEST, patches))
+        built = build(NEWEST, patches)
     except PatchError as error:
         reason = f"the patches of virtual host {port.cluster} are left out: {error}"
         findings.append(Finding(subject.name, Code.PATCH_FAILED, reason))
         patches = ()
-        newest = encode(build(NEWEST, ()))
+        built = build(NEWEST, ())
+    if patches:
+        references.update(clusters_in(built))
+    newest = encode(built)
     findings.extend(_header_findings(subject, rules))
     if not any(map(matches_cookies, rules)):
         return dict.fromkeys(LEVELS, newest)

@@ -6,6 +6,7 @@ from envoy_api import encode
 from mesh.rule import Forward
 from mesh.split import ServiceRef, Split
 from xds.resources import types
+from xds.resources.references import clusters_in
 from xds.resources.resource import Resource
 from xds.translate.finding import Code, Finding
 from xds.translate.listeners import tcp_listener
@@ -53,9 +54,11 @@ def _listener(subject: Subject, port: CalledPort, address: Address, findings: li
     name = f"{EGRESS}/{port.cluster}"
     idle = subject.policy.idle_timeout
     made = tcp_listener(name, address, "OUTBOUND", shares, None if idle is None else off_is_zero(idle))
+    patches = subject.patches("listener")
     try:
-        made = patched(made, subject.patches("listener"))
+        made = patched(made, patches)
     except PatchError as error:
         reason = f"the patch of listener {name} is left out: {error}"
         findings.append(Finding(subject.name, Code.PATCH_FAILED, reason))
-    return Resource(types.LISTENER, name, encode(made), frozenset(cluster for cluster, _ in shares))
+    references = clusters_in(made) if patches else frozenset(cluster for cluster, _ in shares)
+    return Resource(types.LISTENER, name, encode(made), references)

@@ -14,8 +14,9 @@ class TranslationSettings:
     that names its own service takes that service's requests, for 127.0.0.1 at the service's port. `system_roots` is
     the file, on the Envoys' machines, of the authorities they trust where a policy names none: Envoy itself has no
     notion of the system's roots, and verifies nothing without a file. `vhds`: Envoys that speak incremental ADS get
-    their virtual hosts one by one. `failures_to` is the cluster, in every Envoy's bootstrap, that takes access logs of
-    requests that failed.
+    their virtual hosts one by one. `failures_to` is the cluster, in every Envoy's bootstrap, that takes access logs
+    of requests that failed. `cluster_template` is JSON of a Cluster that all generated ones are like, but for what
+    their route files say.
     """
 
     namespace: str = "default"
@@ -25,3 +26,4 @@ class TranslationSettings:
     system_roots: str = "/etc/ssl/certs/ca-certificates.crt"
     vhds: bool = False
     failures_to: str | None = None
+    cluster_template: str = ""
