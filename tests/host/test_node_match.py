@@ -8,7 +8,8 @@ import envoy_api
 from xds.host.node_match import UnsupportedMatcherError, matches_any
 from xds.resources.node import Node
 
-NODE = Node("web-1", metadata={"team": "Shop", "canary": True, "none": None, "load": 2.5, "in": {"zones": ["a", "b"]}})
+METADATA = {"team": "Shop", "canary": True, "none": None, "load": 2.5, "in": {"zones": ["a", "b"]}}
+NODE = Node("web-1", metadata=METADATA)
 
 
 def matcher(data: dict[str, Any]) -> Any:

@@ -7,11 +7,10 @@ from typing import Any, Final
 
 import grpc
 from google.protobuf.message import DecodeError
-from grpc import aio
 
 import envoy_api
 from xds.host.leaderboard import Leaderboard, Ranked, top_of
-from xds.host.rpc import Call, Ending, Rpc, Served, served, until_ending
+from xds.host.rpc import Call, Ending, Rpc, Served, next_request, served
 
 _MESSAGE: Final = "envoy.service.accesslog.v3.StreamAccessLogsMessage"
 
@@ -71,11 +70,7 @@ class AccessLogs:
         return (served(STREAM_ACCESS_LOGS, self._serve),)
 
     async def _serve(self, _: Any, call: Call) -> bytes:
-        await until_ending(call, self._ending, self._take(call))
-        return b""
-
-    async def _take(self, call: Call) -> None:
-        while (data := await call.read()) is not aio.EOF:
+        while (data := await next_request(call, self._ending)) is not None:
             try:
                 message = envoy_api.message_class(_MESSAGE).FromString(data)
             except DecodeError as error:
@@ -83,6 +78,7 @@ class AccessLogs:
             for entry in message.http_logs.log_entry:
                 if (text := failure(entry)) is not None:
                     self._board.add(text)
+        return b""
 
 
 def failure(entry: Any) -> str | None:

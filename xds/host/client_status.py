@@ -7,11 +7,10 @@ from typing import Any, Final
 
 import grpc
 from google.protobuf.message import DecodeError
-from grpc import aio
 
 import envoy_api
 from xds.host.node_match import UnsupportedMatcherError, matches_any
-from xds.host.rpc import Call, Ending, Rpc, Served, served, until_ending
+from xds.host.rpc import Call, Ending, Rpc, Served, next_request, served
 from xds.resources import types
 from xds.resources.node import Node
 from xds.resources.redaction import redacted
@@ -49,10 +48,7 @@ class ClientStatuses:
         return (served(STREAM, self._stream), served(FETCH, self._fetch))
 
     async def _stream(self, _: Any, call: Call) -> None:
-        await until_ending(call, self._ending, self._converse(call))
-
-    async def _converse(self, call: Call) -> None:
-        while (data := await call.read()) is not aio.EOF:
+        while (data := await next_request(call, self._ending)) is not None:
             await call.write(await self._fetch(data, call))
 
     async def _fetch(self, data: bytes, call: Call) -> bytes:

@@ -50,18 +50,14 @@ class Health:
         """Says the status now, and whenever it is another. A name that is not served may be one day: no error."""
         name = await _asked(request, call)
         said = ""
-        stopping = asyncio.get_running_loop().create_task(self._ending.wait())
-        try:
-            while True:
-                over = stopping.done()
-                if (status := self._status(name)) != said:
-                    said = status
-                    await call.write(_answer(status))
-                if over:
-                    await call.abort(grpc.StatusCode.UNAVAILABLE, self._ending.reason or "")
-                await asyncio.wait((stopping,), timeout=_LOOK_S)
-        finally:
-            stopping.cancel()
+        while True:
+            over = self._ending.begun.done()
+            if (status := self._status(name)) != said:
+                said = status
+                await call.write(_answer(status))
+            if over:
+                await call.abort(grpc.StatusCode.UNAVAILABLE, self._ending.reason or "")
+            await asyncio.wait((self._ending.begun,), timeout=_LOOK_S)
 
 
 async def _asked(request: bytes, call: Call) -> str:

@@ -10,11 +10,10 @@ from typing import Any, Final
 
 import grpc
 from google.protobuf.message import DecodeError
-from grpc import aio
 
 import envoy_api
 from xds.host.load_book import Load, LoadBook, Locality, Report, Target
-from xds.host.rpc import Call, Ending, Rpc, Served, served, until_ending
+from xds.host.rpc import Call, Ending, Rpc, Served, next_request, served
 
 _REQUEST: Final = "envoy.service.load_stats.v3.LoadStatsRequest"
 _RESPONSE: Final = "envoy.service.load_stats.v3.LoadStatsResponse"
@@ -43,13 +42,13 @@ class LoadReports:
     async def _serve(self, _: Any, call: Call) -> None:
         reporter = object()
         try:
-            await until_ending(call, self._ending, self._converse(reporter, call))
+            await self._converse(reporter, call)
         finally:
             self._book.forget(reporter)
 
     async def _converse(self, reporter: object, call: Call) -> None:
         asked = not self._interval
-        while (data := await call.read()) is not aio.EOF:
+        while (data := await next_request(call, self._ending)) is not None:
             try:
                 message = envoy_api.message_class(_REQUEST).FromString(data)
             except DecodeError as error:

@@ -12,12 +12,11 @@ import grpc
 from google.protobuf.descriptor import FileDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.message import DecodeError
-from grpc import aio
 
 import envoy_api
 from xds.host import grpc_messages
 from xds.host.grpc_messages import REFLECTION, message_class
-from xds.host.rpc import Call, Ending, Rpc, Served, Stream, served, until_ending
+from xds.host.rpc import Call, Ending, Rpc, Served, Stream, next_request, served
 
 METHODS: Final = tuple(
     Rpc(
@@ -49,18 +48,15 @@ class Reflection:
 
     def _serving(self, rpc: Rpc) -> Stream:
         async def serve(_: Any, call: Call) -> None:
-            await until_ending(call, self._ending, self._converse(rpc, call))
+            while (data := await next_request(call, self._ending)) is not None:
+                try:
+                    request = message_class(rpc.request).FromString(data)
+                except DecodeError as error:
+                    await call.abort(grpc.StatusCode.INVALID_ARGUMENT, f"not a {rpc.request}: {error}")
+                answer = {"valid_host": request.host, "original_request": request, **self._answer(request)}
+                await call.write(message_class(rpc.response)(**answer).SerializeToString())
 
         return serve
-
-    async def _converse(self, rpc: Rpc, call: Call) -> None:
-        while (data := await call.read()) is not aio.EOF:
-            try:
-                request = message_class(rpc.request).FromString(data)
-            except DecodeError as error:
-                await call.abort(grpc.StatusCode.INVALID_ARGUMENT, f"not a {rpc.request}: {error}")
-            answer = {"valid_host": request.host, "original_request": request, **self._answer(request)}
-            await call.write(message_class(rpc.response)(**answer).SerializeToString())
 
     def _answer(self, request: Any) -> dict[str, Any]:
         match request.WhichOneof("message_request"):

@@ -1,8 +1,7 @@
 """gRPC methods as this server has them: bytes in, bytes out, with their messages' names for those who ask."""
 
 import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 import grpc
@@ -60,34 +59,37 @@ class Ending:
 
     def __init__(self) -> None:
         self.reason: str | None = None
-        self._begun = asyncio.Event()
+        self._begun: asyncio.Future[None] | None = None
 
     def begin(self, reason: str) -> None:
         self.reason = reason
-        self._begun.set()
+        if not self.begun.done():
+            self.begun.set_result(None)
 
-    async def wait(self) -> None:
-        await self._begun.wait()
+    @property
+    def begun(self) -> "asyncio.Future[None]":
+        """Done when they have to. Wait for it, but never alone or with a time limit: that would cancel it."""
+        if self._begun is None:
+            self._begun = asyncio.get_running_loop().create_future()
+        return self._begun
 
 
-async def until_ending(call: Call, ending: Ending, conversation: Coroutine[Any, Any, None]) -> None:
-    """Runs a conversation until it is over, or this server ends: then the call gets UNAVAILABLE.
+async def next_request(call: Call, ending: Ending) -> bytes | None:
+    """What the client says next, None when it has said all. When this server ends, the call gets UNAVAILABLE.
 
-    A conversation that is waiting in a read at that time is left there: the read ends with the call, and
-    cancelling it would leak (grpc issue 43360).
+    To be called by the call's own task, which does the writing as well: a status can't be sent beside a message. The
+    read is left where it is then: it ends with the call, and cancelling it would leak (grpc issue 43360).
     """
-    loop = asyncio.get_running_loop()
-    talking, stopping = loop.create_task(_quietly(conversation)), loop.create_task(ending.wait())
-    try:
-        await asyncio.wait((talking, stopping), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        stopping.cancel()
-    if talking.done():
-        talking.result()
-    else:
+    reading = asyncio.get_running_loop().create_task(_read(call))
+    await asyncio.wait((reading, ending.begun), return_when=asyncio.FIRST_COMPLETED)
+    if not reading.done():
         await call.abort(grpc.StatusCode.UNAVAILABLE, ending.reason or "")
+    return reading.result()
 
 
-async def _quietly(conversation: Coroutine[Any, Any, None]) -> None:
-    with contextlib.suppress(*CALL_ENDED):
-        await conversation
+async def _read(call: Call) -> bytes | None:
+    try:
+        data = await call.read()
+    except CALL_ENDED:
+        return None
+    return None if data is aio.EOF else data
