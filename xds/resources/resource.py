@@ -21,10 +21,11 @@ class Resource:
 
     `body` is the message's deterministic encoding (the value of the Any), `version` its content hash, so equal
     content has the same version on every replica. `references` names the clusters that must be warm before an
-    Envoy may be given it (for routes, virtual hosts and listeners).
+    Envoy may be given it (for routes, virtual hosts and listeners). `ttl`: seconds for which a client may use it
+    without hearing of it again; another ttl is another version, so that clients are told.
     """
 
-    __slots__ = ("_body", "claims", "name", "references", "type_url", "version")
+    __slots__ = ("_body", "claims", "name", "references", "ttl", "type_url", "version")
 
     def __init__(
         self,
@@ -34,13 +35,16 @@ class Resource:
         references: frozenset[str] = NOTHING,
         version: str = "",
         claims: frozenset[str] = NOTHING,
+        ttl: float | None = None,
     ) -> None:
         self.type_url = type_url
         self.name = name
         self._body = body
         self.references = references
         self.claims = claims
-        self.version = version or blake2b(body, digest_size=8).hexdigest()
+        self.ttl = ttl
+        version = version or blake2b(body, digest_size=8).hexdigest()
+        self.version = version if ttl is None else f"{content_hash(f'{version} {ttl!r}'.encode()):016x}"
 
     @property
     def body(self) -> bytes:
@@ -77,7 +81,15 @@ class RouteTable(Resource):
 
     __slots__ = ("_by_name", "_joined", "head", "hosts")
 
-    def __init__(self, type_url: str, name: str, head: bytes, hosts: Iterable[Resource], version: str = "") -> None:
+    def __init__(
+        self,
+        type_url: str,
+        name: str,
+        head: bytes,
+        hosts: Iterable[Resource],
+        version: str = "",
+        ttl: float | None = None,
+    ) -> None:
         self.hosts = tuple(hosts)
         self.head = head
         self._joined: bytes | None = None
@@ -85,7 +97,7 @@ class RouteTable(Resource):
         references = NOTHING.union(*(host.references for host in self.hosts))
         if not version:
             version = checksum_text(content_hash(head), *(host.checksum for host in self.hosts))
-        super().__init__(type_url, name, b"", references, version)
+        super().__init__(type_url, name, b"", references, version, ttl=ttl)
 
     @property
     def body(self) -> bytes:

@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 from xds.resources.resource import NOTHING, Resource
 
 _MASK = (1 << 64) - 1
+_NONE: Mapping[str, Resource] = MappingProxyType({})
 
 
 class Diff(NamedTuple):
@@ -27,11 +28,15 @@ class ResourceSet:
     however many streams ask for it.
     """
 
-    __slots__ = ("__weakref__", "_diffs", "_references", "checksum", "entries")
+    __slots__ = ("__weakref__", "_diffs", "_references", "checksum", "entries", "expiring")
 
-    def __init__(self, entries: Mapping[str, Resource], checksum: int) -> None:
+    def __init__(
+        self, entries: Mapping[str, Resource], checksum: int, expiring: Mapping[str, Resource] = _NONE
+    ) -> None:
+        """`expiring`: those of the entries that have a ttl."""
         self.entries = entries
         self.checksum = checksum
+        self.expiring = expiring
         self._diffs: WeakKeyDictionary[ResourceSet, Diff] = WeakKeyDictionary()
         self._references: frozenset[str] | None = None
 
@@ -39,7 +44,8 @@ class ResourceSet:
     def of(cls, resources: Iterable[Resource]) -> "ResourceSet":
         """A set of these; a later resource replaces an earlier one of the same name."""
         entries = {resource.name: resource for resource in resources}
-        return cls(MappingProxyType(entries), sum(r.checksum for r in entries.values()) & _MASK)
+        expiring = {name: resource for name, resource in entries.items() if resource.ttl is not None}
+        return cls(MappingProxyType(entries), sum(r.checksum for r in entries.values()) & _MASK, expiring or _NONE)
 
     def with_changes(self, changes: Mapping[str, Resource | None]) -> "ResourceSet":
         """The set with these put in, or taken out where None; itself when that changes nothing."""
@@ -54,7 +60,7 @@ class ResourceSet:
             if new is not None:
                 entries[name] = new
                 checksum += new.checksum
-        newer = ResourceSet(MappingProxyType(entries), checksum & _MASK)
+        newer = ResourceSet(MappingProxyType(entries), checksum & _MASK, _expiring(self.expiring, real))
         newer._diffs[self] = _diff(real)
         return newer
 
@@ -85,6 +91,14 @@ class ResourceSet:
 
     def __repr__(self) -> str:
         return f"<ResourceSet {len(self.entries)} {self.checksum:016x}>"
+
+
+def _expiring(before: Mapping[str, Resource], changes: Mapping[str, Resource | None]) -> Mapping[str, Resource]:
+    with_ttl = {name: new for name, new in changes.items() if new is not None and new.ttl is not None}
+    if not before and not with_ttl:
+        return _NONE
+    kept = {name: old for name, old in before.items() if name not in changes}
+    return {**kept, **with_ttl} or _NONE
 
 
 def _diff(changes: Mapping[str, Resource | None]) -> Diff:

@@ -29,11 +29,19 @@ def find(layers: Layers, name: str) -> Resource | None:
 class Snapshot:
     """Immutable. `layers[type_url]` are the sets of that type; a type that is missing has no resources."""
 
-    __slots__ = ("__weakref__", "_versions", "layers")
+    __slots__ = ("__weakref__", "_expires", "_versions", "layers")
 
     def __init__(self, layers: Mapping[str, Layers]) -> None:
         self.layers = layers
         self._versions: dict[str, str] = {}
+        self._expires: bool | None = None
+
+    @property
+    def expires(self) -> bool:
+        """Whether any of its resources has a ttl."""
+        if self._expires is None:
+            self._expires = any(part.expiring for parts in self.layers.values() for part in parts)
+        return self._expires
 
     def version(self, type_url: str) -> str:
         if (known := self._versions.get(type_url)) is None:

@@ -1,6 +1,6 @@
 """What the server believes of a client, of one type: from its subscription's state to what status shows."""
 
-from xds.resources.snapshot import Layers, find
+from xds.resources.snapshot import Layers
 from xds.streams.status import SyncState, TypeStatus
 from xds.streams.type_state import TypeState
 
@@ -9,7 +9,7 @@ def sync_state(state: TypeState, target: Layers) -> tuple[SyncState, int]:
     """How far the client is on its way to the target, and how many resources it has that only drain."""
     if state.nack is not None:
         return SyncState.NACKED, 0
-    if state.outstanding:
+    if state.unanswered:
         return SyncState.STALE, 0
     if state.pending(target):
         changed, removed = state.changes(target)
@@ -40,14 +40,12 @@ def type_status(state: TypeState, target: Layers) -> TypeStatus:
 
 def unanswered_since(state: TypeState) -> float | None:
     """When the oldest response that the client has not answered was sent."""
-    return next(iter(state.outstanding.values())).at if state.outstanding else None
+    return state.unanswered[0].at if state.unanswered else None
 
 
 def _visible(state: TypeState, target: Layers) -> int:
     """How many resources of the target the client is subscribed to. Thousands of clients ask for the same names."""
     if state.sub.wildcard:
         return sum(map(len, target))
-    names = state.sub.names
-    return state.shared.memo.get(
-        ("visible", target, names), lambda: sum(find(target, name) is not None for name in names)
-    )
+    sub = state.sub
+    return state.shared.memo.get(("visible", target, sub.names), lambda: sum(1 for _ in sub.named_in(target)))

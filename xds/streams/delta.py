@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from xds.resources import types
+from xds.resources.resource import Resource
 from xds.resources.snapshot import Layers, version_of
 from xds.streams import wire
 from xds.streams.sent import NONE
@@ -49,14 +50,27 @@ class DeltaType(TypeState):
             changed += [empty_assignment(name) for name in removed]
             removed = []
         due = self.must_answer or changed or removed
+        frame = self._frame(shown, changed, removed) if due else None
         self._has_been_sent(shown, waiting)
-        if not due:
-            if not self.sent_version and not waiting:
-                self.accept_unsent(shown)
-            return None
+        if frame is None and not self.sent_version and not waiting:
+            self.accept_unsent(shown)
+        return frame
+
+    def _frame(self, shown: Layers, changed: list[Resource], removed: list[str]) -> Frame:
         version = version_of(shown)
+        missing = tuple(n for n in removed if n in self.sub.names) if self.abilities.errors else ()
+        ttl = self.expires(changed)
         body = self.shared.body(
-            (self.variant, self.type_url, version, tuple(changed), tuple(removed)),
-            lambda: wire.delta_body(self.type_url, version, changed, removed, self.shared.control_plane),
+            (self.variant, self.type_url, version, tuple(changed), tuple(removed), missing, ttl),
+            lambda: wire.delta_body(
+                self.type_url, version, changed, removed, self.shared.control_plane, missing=missing, ttl=ttl
+            ),
         )
         return Frame(self.type_url, body, version, tuple(changed), tuple(removed))
+
+    def _confirmation(self, held: tuple[Resource, ...]) -> bytes:
+        version, plane = self.acked_version, self.shared.control_plane
+        return self.shared.body(
+            ("confirmed", self.variant, version, held),
+            lambda: wire.delta_body(self.type_url, version, held, (), plane, ttl=True, bodies=False),
+        )

@@ -1,9 +1,10 @@
 """Sets of resources in which some members, or some virtual hosts of a table, are kept as they were."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from xds.resources.resource import Resource, RouteTable
 from xds.resources.resource_set import ResourceSet
+from xds.resources.snapshot import Layers, find
 from xds.streams.quarantine import Item
 
 Before = Callable[[Item], Resource | None]
@@ -31,7 +32,7 @@ def held_back(new: ResourceSet, held: Collection[Item], before: Before) -> Resou
 def _table(new: RouteTable, held: set[str], before: Before) -> RouteTable:
     old = {name: before(Item(new.name, name)) for name in _with_rivals(new.hosts, held, _hosts(new, before))}
     hosts = (old.get(host.name, host) for host in new.hosts)
-    return RouteTable(new.type_url, new.name, new.head, [host for host in hosts if host is not None])
+    return RouteTable(new.type_url, new.name, new.head, [host for host in hosts if host is not None], ttl=new.ttl)
 
 
 def _hosts(table: RouteTable, before: Before) -> Callable[[str], Resource | None]:
@@ -49,3 +50,13 @@ def _with_rivals(members: Iterable[Resource], held: set[str], before: Callable[[
         if not more:
             return held
         held |= more
+
+
+def restored(layers: Layers, undo: Mapping[Resource, Resource | None], back: Mapping[str, Resource]) -> Layers:
+    """Layers in which these very resources are what they were, and those of `back` are there again if missing."""
+    parts = [
+        part.with_changes({new.name: old for new, old in undo.items() if part.entries.get(new.name) == new})
+        for part in layers
+    ]
+    missing = {name: old for name, old in back.items() if find(layers, name) is None}
+    return (*parts[:-1], parts[-1].with_changes(missing))

@@ -5,11 +5,19 @@ identity stand for equality where encoded responses are remembered.
 """
 
 from collections.abc import Iterable
+from functools import cached_property
 from weakref import WeakValueDictionary
+
+from xds.resources.xdstp import is_collection
 
 
 class Names(frozenset[str]):
     """A frozenset that can be interned (a plain one can't be referred to weakly); make it with `interned`."""
+
+    @cached_property
+    def collections(self) -> frozenset[str]:
+        """Those of the names that stand for a glob collection."""
+        return frozenset(filter(is_collection, self))
 
 
 _known: WeakValueDictionary[frozenset[str], Names] = WeakValueDictionary()

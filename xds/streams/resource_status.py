@@ -28,7 +28,7 @@ class ResourceStatus:
 
 def resource_statuses(state: TypeState, target: Layers) -> Iterator[ResourceStatus]:
     """Every resource that the client is subscribed to and that there is, and every name it asked for, by name."""
-    names = set(state.sub.names)
+    names = {*state.sub.names, *(found.name for found in state.sub.named_in(target))} - state.sub.names.collections
     if state.sub.wildcard:
         names.update(name for part in (*target, *state.base, *state.acked) for name in part.entries)
     refused = {item.resource for item in state.quarantine.bad} | state.rejected

@@ -18,6 +18,7 @@ class Sent(NamedTuple):
 
     `fresh`: names that the client did not have. `before` and `had`: what it had by `base` and by `owed` (versions),
     `layers`: what it has if it takes the response. `origin`: when its cause happened. Times are unix seconds.
+    `heartbeat`: there was nothing new in it.
     """
 
     version: str
@@ -29,6 +30,7 @@ class Sent(NamedTuple):
     layers: Layers
     at: float
     origin: float
+    heartbeat: bool = False
 
 
 def joined(parts: Sequence[Sent]) -> Sent:

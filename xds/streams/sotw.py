@@ -1,14 +1,18 @@
 """State of the world: each request lists everything wanted, and CDS and LDS answers everything there is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from typing import Final
 
 from xds.resources import types
 from xds.resources.resource import Resource
 from xds.resources.snapshot import Layers, find, version_of
 from xds.streams import wire
 from xds.streams.sent import NONE, UNKNOWN
-from xds.streams.type_state import FULL_STATE_TYPES, Answer, Frame, TypeState, empty_assignment
+from xds.streams.type_state import FULL_STATE_TYPES, Answer, Frame, TypeState, empty_assignment, empty_layer
 from xds.streams.wire import Request
+
+_EMPTY: Final = {types.ENDPOINT: empty_assignment, types.RUNTIME: empty_layer}
+"""How a name that does not exist is answered where an answer cannot say so, and Envoy would wait for one."""
 
 
 class SotwType(TypeState):
@@ -54,10 +58,20 @@ class SotwType(TypeState):
             return self._take_all(shown, version)
         changed, removed = self.changes(shown)
         waiting = self.kept_back(shown, may_remove)
-        if self.type_url == types.ENDPOINT:
-            changed += [empty_assignment(name) for name in removed if name not in waiting]
+        if (empty := _EMPTY.get(self.type_url)) is not None:
+            changed += [empty(name) for name in removed if name not in waiting]
+        missing = self._not_there(removed, waiting) if removed else ()
         self._has_been_sent(shown, waiting)
-        return self._frame(tuple(changed), version, ()) if changed else None
+        return self._frame(tuple(changed), version, (), missing=missing) if changed or missing else None
+
+    def _not_there(self, removed: list[str], waiting: Collection[str]) -> tuple[str, ...]:
+        """Names that are gone or never were, of a type that has no other way to say so.
+
+        An assignment that is not there is an empty one.
+        """
+        if not self.abilities.errors or self.type_url == types.ENDPOINT:
+            return ()
+        return tuple(name for name in removed if name in self.sub.names and name not in waiting)
 
     def _take_all(self, shown: Layers, version: str) -> Frame | None:
         if self.must_answer and self._has_already(version):
@@ -69,18 +83,23 @@ class SotwType(TypeState):
         self._has_been_sent(shown, {})
         if not due:
             return None
+        return self._frame(tuple(changed), version, tuple(removed), self._everything(shown), self._missing(shown))
+
+    def _everything(self, shown: Layers) -> list[Resource]:
         if self.sub.wildcard:
             everything = [resource for part in shown for resource in part]
         else:
-            everything = [found for name in self.sub.names if (found := find(shown, name)) is not None]
+            everything = list(self.sub.named_in(shown))
         everything.sort(key=lambda resource: resource.name)
-        return self._frame(tuple(changed), version, tuple(removed), everything, self._missing(shown))
+        return everything
 
     def _missing(self, shown: Layers) -> tuple[str, ...]:
         """Names that do not exist, so that the client need not wait for its timer to tell it (gRFC A88).
 
         One that it refused does exist.
         """
+        if not self.abilities.errors:
+            return ()
         unseen = (name for name in self.sub.names if find(shown, name) is None)
         return tuple(sorted(name for name in unseen if name not in self.lacking))
 
@@ -100,8 +119,21 @@ class SotwType(TypeState):
         missing: tuple[str, ...] = (),
     ) -> Frame:
         content = list(changed) if content is None else content
+        ttl = self.expires(content)
         body = self.shared.body(
-            (self.variant, self.type_url, version, tuple(content), missing),
-            lambda: wire.sotw_body(self.type_url, version, content, self.shared.control_plane, missing),
+            (self.variant, self.type_url, version, tuple(content), missing, ttl),
+            lambda: wire.sotw_body(
+                self.type_url, version, content, self.shared.control_plane, missing=missing, ttl=ttl
+            ),
         )
         return Frame(self.type_url, body, version, changed, removed)
+
+    def _confirmation(self, held: tuple[Resource, ...]) -> bytes:
+        """Of types whose answers are everything, what is not in one would be deleted: all of it comes again."""
+        whole = self.type_url in FULL_STATE_TYPES
+        content = tuple(self._everything(self.base)) if whole else held
+        version, plane = self.acked_version, self.shared.control_plane
+        return self.shared.body(
+            ("confirmed", self.variant, version, content),
+            lambda: wire.sotw_body(self.type_url, version, content, plane, ttl=True, bodies=whole),
+        )

@@ -11,7 +11,7 @@ from typing import Final
 from xds.resources import types
 from xds.resources.node import Node
 from xds.resources.snapshot import NOTHING, Layers, Snapshot, version_of_versions
-from xds.streams import wire
+from xds.streams import abilities, wire
 from xds.streams.belief import type_status
 from xds.streams.delta import DeltaType
 from xds.streams.errors import Code, StreamError
@@ -76,6 +76,7 @@ class Stream:
         self._changed_at = now
         self._nonces = 0
         self._warming: frozenset[str] = frozenset()
+        self._abilities = abilities.NONE
         self._rollout = Rollout(server.shared, server.pace)
 
     def receive(self, data: bytes, now: float) -> None:
@@ -91,6 +92,7 @@ class Stream:
             if len(self.types) >= MAX_TYPES:
                 raise StreamError(Code.RESOURCE_EXHAUSTED, f"more than {MAX_TYPES} types on one stream")
             state = self.types[type_url] = self._variant.state(type_url, self._server.shared)
+            state.abilities = self._abilities
             self._begin(state, request)
         if max(len(request.names), len(request.subscribe), len(request.unsubscribe)) > MAX_NAMES:
             raise StreamError(Code.RESOURCE_EXHAUSTED, f"more than {MAX_NAMES} names in one request")
@@ -102,8 +104,7 @@ class Stream:
             return
         if answer.nack is not None:
             self._server.on_event(Nacked(node, type_url, answer.nack, answer.culprits, answer.origins))
-        else:
-            sent = answer.sent
+        elif not (sent := answer.sent).heartbeat:
             self._server.on_event(
                 Acked(node, type_url, sent.version, now - sent.at, now - sent.origin, answer.origins)
             )
@@ -118,6 +119,7 @@ class Stream:
             raise StreamError(Code.INVALID_ARGUMENT, f"node.id has more than {MAX_NODE_ID} characters")
         aggregated_delta = self._only_type is None and self._variant is DELTA
         self.node = replace(request.node, incremental_ads=aggregated_delta)
+        self._abilities = abilities.abilities_of(self.node, self._variant.name)
         self._server.on_event(Identified(self.node, self._variant.name, self._peer))
         self._rollout.target = self._server.view_of(self.node)
         return self.node
@@ -179,7 +181,16 @@ class Stream:
                     return data
             if not any(state.pass_over() for state in self.types.values()):
                 self._tell_waits()
-                return None
+                return self._confirm(now) if self._abilities.ttl else None
+
+    def _confirm(self, now: float) -> bytes | None:
+        """A heartbeat, if one is due. There is nothing new in it, so nobody is told."""
+        nonce = f"{self._nonces + 1:x}"
+        for state in self.types.values():
+            if (body := state.confirm(nonce, now)) is not None:
+                self._nonces += 1
+                return wire.with_nonce(body, nonce)
+        return None
 
     def _tell_waits(self) -> None:
         if self._rollout.over and self.node is not None:
@@ -228,10 +239,12 @@ class Stream:
     def wake_at(self) -> float | None:
         """When `next_frame` may have something without anything else having happened."""
         times = [self._rollout.wake_at(), *(state.answer_due for state in self.types.values())]
+        if self._abilities.ttl:
+            times += [state.heartbeat.due for state in self.types.values() if not state.outstanding]
         return min((at for at in times if at is not None), default=None)
 
     def closed(self, now: float, reason: str) -> None:
-        unanswered = [(url, sent.origin) for url, state in self.types.items() for sent in state.outstanding.values()]
+        unanswered = [(url, sent.origin) for url, state in self.types.items() for sent in state.unanswered]
         self._server.on_event(Closed(self.node, now - self._opened, reason, tuple(unanswered)))
 
     @property

@@ -4,11 +4,14 @@ The rules are those of xds_protocol, "How the client specifies what resources to
 incremental), and of "Unsubscribing From Resources".
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from xds.resources import types
+from xds.resources.resource import Resource
+from xds.resources.snapshot import Layers, find
+from xds.resources.xdstp import collection_of
 from xds.streams.names import NO_NAMES, Names, interned
 
 WILDCARD: Final = "*"
@@ -24,14 +27,27 @@ virtual hosts of all its tables (seen).
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """`wildcard` or-ed with `names`. `named`: some name or `*` was given before, so that empty means nothing."""
+    """`wildcard` or-ed with `names`, of which some may be collections. Names are canonical.
+
+    `named`: some name or `*` was given before, so that empty means nothing.
+    """
 
     wildcard: bool = False
     names: Names = NO_NAMES
     named: bool = False
 
     def __contains__(self, name: str) -> bool:
-        return self.wildcard or name in self.names
+        if self.wildcard or name in self.names:
+            return True
+        return bool(collections := self.names.collections) and collection_of(name) in collections
+
+    def named_in(self, layers: Layers) -> Iterator[Resource]:
+        """What there is of the names: each resource once."""
+        for name in self.names:
+            if (found := find(layers, name)) is not None:
+                yield found
+        for members in members_of(self.names.collections, layers).values():
+            yield from (resource for resource in members if resource.name not in self.names)
 
     def replaced(self, requested: Iterable[str], *, legacy: bool) -> "Subscription":
         """State of the world: each request lists everything wanted.
@@ -57,3 +73,14 @@ class Subscription:
             wildcard = False
         names = interned((self.names | added) - removed - {WILDCARD}) if added or removed else self.names
         return Subscription(wildcard, names, self.named or bool(added))
+
+
+def members_of(collections: frozenset[str], layers: Layers) -> Mapping[str, list[Resource]]:
+    """The resources in each of these collections that has any."""
+    found: dict[str, list[Resource]] = {}
+    if collections:
+        for part in layers:
+            for resource in part:
+                if (collection := collection_of(resource.name)) in collections:
+                    found.setdefault(collection, []).append(resource)
+    return found

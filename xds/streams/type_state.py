@@ -13,14 +13,15 @@ from typing import Final, NamedTuple
 from xds.resources import types
 from xds.resources.resource import Resource, RouteTable
 from xds.resources.snapshot import Layers, find, version_of
-from xds.streams import blame
+from xds.streams import abilities, blame
 from xds.streams.blame import StandIn
-from xds.streams.held_back import held_back
+from xds.streams.heartbeat import WITHOUT_TTL, Heartbeat
+from xds.streams.held_back import held_back, restored
 from xds.streams.quarantine import INNOCENT, Item
 from xds.streams.sent import NONE, UNKNOWN, Sent, joined
 from xds.streams.shared import Shared
 from xds.streams.status import Nack
-from xds.streams.subscription import LEGACY_WILDCARD_TYPES, Subscription
+from xds.streams.subscription import LEGACY_WILDCARD_TYPES, Subscription, members_of
 from xds.streams.wire import Request, text_field
 
 MAX_OUTSTANDING: Final = 64
@@ -65,8 +66,8 @@ class TypeState:
 
     `owed[name]` is the version the client is known to have of a name, where `base` does not tell (or NONE, UNKNOWN);
     `again` are names to be sent even if unchanged. `kept` is what the client has of the items in quarantine,
-    `rejected` names that it refused, and lacks, where they could not be kept apart. `unknown_past`: it came with
-    something not known here.
+    `rejected` names that it refused, and lacks, where they could not be kept apart. `returned`: it came with
+    something from an earlier stream; `unknown_past`: with something not known here.
     """
 
     variant = ""
@@ -74,6 +75,8 @@ class TypeState:
     def __init__(self, type_url: str, shared: Shared) -> None:
         self.type_url = type_url
         self.shared = shared
+        self.abilities = abilities.NONE
+        self.heartbeat = Heartbeat()
         self.sub = Subscription()
         self.base: Layers = ()
         self.acked: Layers = ()
@@ -81,6 +84,7 @@ class TypeState:
         self.again: set[str] = set()
         self.must_answer = False
         self.started = False
+        self.returned = False
         self.unknown_past = False
         self.answer_due: float | None = None
         self.rejected: frozenset[str] = frozenset()
@@ -95,6 +99,7 @@ class TypeState:
 
     def came_back(self, known: Layers | None) -> None:
         """The first request on this stream says that the client has something already: `known`, or something else."""
+        self.returned = True
         self.unknown_past = known is None
         if known is not None:
             self.base = known
@@ -128,6 +133,8 @@ class TypeState:
         parts = self._answered_by(request.nonce)
         origins = tuple(part.origin for part in parts)
         sent = joined(parts)
+        if sent.heartbeat and request.error is None:
+            return Answer(sent, None, (), ())
         if request.error is None:
             self.acked = sent.layers
             self.acked_version = sent.version
@@ -200,7 +207,7 @@ class TypeState:
         self, layers: Layers, undo: Mapping[Resource, Resource | None], back: Mapping[str, Resource]
     ) -> Layers:
         key = ("undone", layers, frozenset(undo.items()), frozenset(back.items()))
-        return self.shared.memo.get(key, lambda: _with_changes(layers, undo, back))
+        return self.shared.memo.get(key, lambda: restored(layers, undo, back))
 
     def _knows_what_is_kept(self, sent: Sent) -> bool:
         """Whether everything that this response would have replaced on the client is known."""
@@ -261,6 +268,33 @@ class TypeState:
         self.sent_version = frame.version
         self.sent_at = now
 
+    def confirm(self, nonce: str, now: float) -> bytes | None:
+        """A response but for its nonce that tells the client that what it has still holds, when it is time to.
+
+        While anything is unanswered it is not sure what the client has. An ACK of this changes nothing.
+        """
+        if self.type_url in WITHOUT_TTL or self.outstanding:
+            return None
+        held = self.heartbeat.take(self.base, self.sub, self.owed, now, returned=self.returned)
+        if not held:
+            return None
+        nothing_new = Sent(self.acked_version, (), (), (), self.base, {}, self.base, now, now, heartbeat=True)
+        self.outstanding[nonce] = nothing_new
+        self.last_nonce = nonce
+        return self._confirmation(held)
+
+    def _confirmation(self, held: tuple[Resource, ...]) -> bytes:
+        raise NotImplementedError
+
+    def expires(self, content: Iterable[Resource]) -> bool:
+        """Whether the client is to know the ttl of any of these."""
+        return self.abilities.ttl and self.type_url not in WITHOUT_TTL and any(r.ttl is not None for r in content)
+
+    @property
+    def unanswered(self) -> tuple[Sent, ...]:
+        """Responses with content that the client has not answered, oldest first."""
+        return tuple(sent for sent in self.outstanding.values() if not sent.heartbeat)
+
     def awaits_answer(self, now: float, patience: float) -> bool:
         """Whether the next response has to wait for the answer to the last.
 
@@ -295,12 +329,18 @@ class TypeState:
 
     def changes(self, shown: Layers) -> tuple[list[Resource], list[str]]:
         """What to send and what is gone, among the names subscribed; empties nothing."""
+        return self._changes(shown, self.sub.__contains__)
+
+    def _changes(self, shown: Layers, wanted: Callable[[str], bool]) -> tuple[list[Resource], list[str]]:
         difference = self.shared.diff(self.base, shown)
-        changed = [r for r in difference.changed if r.name in self.sub and not isinstance(r, StandIn)]
-        removed = [name for name in difference.removed if name in self.sub]
+        changed = [r for r in difference.changed if wanted(r.name) and not isinstance(r, StandIn)]
+        removed = [name for name in difference.removed if wanted(name)]
         special = {**dict.fromkeys(self.again), **self.owed} if self.owed or self.again else {}
         if not special:
             return changed, removed
+        for name, members in members_of(self.sub.names.collections.intersection(special), shown).items():
+            del special[name]
+            special = {**{member.name: NONE for member in members}, **special}
         changed = [resource for resource in changed if resource.name not in special]
         removed = [name for name in removed if name not in special]
         for name, version in special.items():
@@ -347,16 +387,6 @@ class TypeState:
         )
 
 
-def _with_changes(layers: Layers, undo: Mapping[Resource, Resource | None], back: Mapping[str, Resource]) -> Layers:
-    """Layers in which these very resources are what they were, and those of `back` are there again if missing."""
-    parts = [
-        part.with_changes({new.name: old for new, old in undo.items() if part.entries.get(new.name) == new})
-        for part in layers
-    ]
-    missing = {name: old for name, old in back.items() if find(layers, name) is None}
-    return (*parts[:-1], parts[-1].with_changes(missing))
-
-
 def empty_assignment(name: str) -> Resource:
     """A ClusterLoadAssignment without endpoints: how a name that has none, or is gone, is answered.
 
@@ -364,3 +394,8 @@ def empty_assignment(name: str) -> Resource:
     make Envoy drop the hosts it has.
     """
     return Resource(types.ENDPOINT, name, text_field(1, name))
+
+
+def empty_layer(name: str) -> Resource:
+    """A Runtime layer that sets nothing: an Envoy that is to have a layer waits for it when it starts."""
+    return Resource(types.RUNTIME, name, text_field(1, name))
