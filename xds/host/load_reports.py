@@ -29,12 +29,21 @@ STREAM_LOAD_STATS: Final = Rpc(
 
 
 class LoadReports:
-    """Collects reports into `book`, from each client every `interval` seconds; `on_report` is told of each too."""
+    """Collects reports into `book`, from each client every `interval` seconds; `on_report` is told of each too.
+
+    Of `unwanted` clusters nobody needs to know: those of this server itself.
+    """
 
     def __init__(
-        self, book: LoadBook, interval: float, ending: Ending, on_report: Callable[[Report], None] = lambda _: None
+        self,
+        book: LoadBook,
+        interval: float,
+        ending: Ending,
+        on_report: Callable[[Report], None] = lambda _: None,
+        unwanted: frozenset[str] = frozenset(),
     ) -> None:
-        self._book, self._interval, self._ending, self._on_report = book, interval, ending, on_report
+        self._book, self._interval, self._ending = book, interval, ending
+        self._on_report, self._unwanted = on_report, unwanted
 
     def methods(self) -> tuple[Served, ...]:
         return (served(STREAM_LOAD_STATS, self._serve),)
@@ -53,7 +62,7 @@ class LoadReports:
                 message = envoy_api.message_class(_REQUEST).FromString(data)
             except DecodeError as error:
                 await call.abort(grpc.StatusCode.INVALID_ARGUMENT, f"not a {_REQUEST}: {error}")
-            if report := load_report(message):
+            if report := load_report(message, self._unwanted):
                 self._book.report(reporter, report, time.monotonic(), _interval(message) or self._interval)
                 self._on_report(report)
             else:
@@ -71,11 +80,13 @@ class LoadReports:
         )
 
 
-def load_report(message: Any) -> Report:
+def load_report(message: Any, unwanted: frozenset[str] = frozenset()) -> Report:
     """The part of a LoadStatsRequest that says anything: idle clusters are left out, priorities summed."""
     report: dict[Target, Load] = {}
     for cluster in message.cluster_stats:
         if not (cluster.upstream_locality_stats or cluster.total_dropped_requests):
+            continue
+        if cluster.cluster_name in unwanted:
             continue
         for part in cluster.upstream_locality_stats:
             where = part.locality
