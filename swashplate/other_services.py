@@ -8,7 +8,7 @@ from typing import Final
 from structlog.typing import FilteringBoundLogger
 
 from swashplate.address import Address
-from swashplate.bootstrap import REST_CLUSTER
+from swashplate.bootstrap import REST_CLUSTER, XDS_CLUSTER
 from swashplate.http_server import HttpServer
 from swashplate.load_metrics import LoadMetrics
 from swashplate.metrics import Metrics
@@ -67,6 +67,7 @@ class OtherServices:
             settings.load_interval.total_seconds(),
             self.ending,
             LoadMetrics(metrics, by_cluster=settings.load_metrics),
+            unwanted=frozenset({XDS_CLUSTER, REST_CLUSTER}),
         )
         self.methods = self._with_health_and_reflection(
             [
