@@ -12,6 +12,7 @@ from google.protobuf.message import DecodeError
 
 from envoy_api import EnvoyMessage, UnknownTypeError, unpack
 from xds.resources.resource import NOTHING
+from xds.resources.xdstp import canonical
 
 _ANY: Final = "google.protobuf.Any"
 _FIELDS: Final = frozenset(
@@ -35,7 +36,7 @@ def assignments_in(cluster: EnvoyMessage) -> frozenset[str]:
     if cluster.WhichOneof("cluster_discovery_type") != "type" or cluster.type != cluster.EDS:
         return NOTHING
     named = cluster.eds_cluster_config.service_name
-    return frozenset({named}) if named and named != cluster.name else NOTHING
+    return frozenset({canonical(named)}) if named and named != cluster.name else NOTHING
 
 
 def _clusters(message: EnvoyMessage) -> Iterator[str]:

@@ -16,6 +16,7 @@ from xds.streams.belief import type_status
 from xds.streams.delta import DeltaType
 from xds.streams.errors import Code, StreamError
 from xds.streams.events import Acked, Closed, Event, Identified, Nacked, Pushed, Waited
+from xds.streams.hosts import HostsType
 from xds.streams.recent import Recent
 from xds.streams.rollout import GATED, Pace, Rollout, assignments_of
 from xds.streams.shared import Shared
@@ -33,6 +34,10 @@ MAX_NODE_ID: Final = 1024
 """Characters; a node's id goes into logs and status."""
 
 
+def _incremental(type_url: str, shared: Shared) -> TypeState:
+    return (HostsType if type_url == types.VIRTUAL_HOST else DeltaType)(type_url, shared)
+
+
 @dataclass(frozen=True, slots=True)
 class Variant:
     """How requests of a protocol variant are read, and what keeps its state."""
@@ -43,7 +48,7 @@ class Variant:
 
 
 SOTW: Final = Variant("sotw", wire.sotw_request, SotwType)
-DELTA: Final = Variant("delta", wire.delta_request, DeltaType)
+DELTA: Final = Variant("delta", wire.delta_request, _incremental)
 
 
 @dataclass(slots=True)
@@ -77,6 +82,7 @@ class Stream:
         self._nonces = 0
         self._warming: frozenset[str] = frozenset()
         self._abilities = abilities.NONE
+        self._confirming = False
         self._rollout = Rollout(server.shared, server.pace)
 
     def receive(self, data: bytes, now: float) -> None:
@@ -122,6 +128,7 @@ class Stream:
         self._abilities = abilities.abilities_of(self.node, self._variant.name)
         self._server.on_event(Identified(self.node, self._variant.name, self._peer))
         self._rollout.target = self._server.view_of(self.node)
+        self._confirming = self._abilities.ttl and self._rollout.target.expires
         return self.node
 
     def _type_of(self, request: wire.Request) -> str:
@@ -167,6 +174,8 @@ class Stream:
         if target is not self._rollout.target:
             self._rollout.retarget(target)
             self._changed_at = now
+            # Once it has been given something with a ttl, it may have that for longer than the view does.
+            self._confirming = self._confirming or (self._abilities.ttl and target.expires)
 
     def next_frame(self, now: float) -> bytes | None:
         """The next response to write, newest state first in make-before-break order; None if none is due."""
@@ -181,7 +190,7 @@ class Stream:
                     return data
             if not any(state.pass_over() for state in self.types.values()):
                 self._tell_waits()
-                return self._confirm(now) if self._abilities.ttl else None
+                return self._confirm(now) if self._confirming else None
 
     def _confirm(self, now: float) -> bytes | None:
         """A heartbeat, if one is due. There is nothing new in it, so nobody is told."""
@@ -239,7 +248,7 @@ class Stream:
     def wake_at(self) -> float | None:
         """When `next_frame` may have something without anything else having happened."""
         times = [self._rollout.wake_at(), *(state.answer_due for state in self.types.values())]
-        if self._abilities.ttl:
+        if self._confirming:
             times += [state.heartbeat.due for state in self.types.values() if not state.outstanding]
         return min((at for at in times if at is not None), default=None)
 
