@@ -19,6 +19,10 @@ class ServiceName(NamedTuple):
     def __str__(self) -> str:
         return f"{self.name}.{self.namespace}"
 
+    def within(self, namespace: str) -> str:
+        """As it is said in a namespace: the name alone in its own."""
+        return self.name if self.namespace == namespace else str(self)
+
 
 class Protocol(StrEnum):
     """What a port speaks. HTTP kinds get virtual hosts; tcp and tls get listeners; udp gets neither."""

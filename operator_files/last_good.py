@@ -159,6 +159,6 @@ def _held(path: str, entry: Entry[V], what: str) -> Entry[V]:
         f"the file {what}; its last good version serves on",
         path,
         severity=Severity.WARNING,
-        fix="confirm the removal, or put the file back",
+        fix="put the file back, or confirm the removal with `swashplate confirm SOURCE`",
     )
     return replace(entry, problems=(problem,), stale=True, held=True)

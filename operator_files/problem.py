@@ -56,8 +56,12 @@ class Problem:
         """By file, then by position."""
         return (self.file, self.line, self.column, self.code, self.message)
 
+    def said(self) -> str:
+        """Place, code, message and fix on one line, for a sentence that says whether it is an error."""
+        return f"{self.where} {self.code} {self.message}{f' (fix: {self.fix})' if self.fix else ''}"
+
     def headline(self) -> str:
-        """The problem on one line, for logs and lists."""
+        """The problem on one line, for lists."""
         return f"{self.where}: {self.severity} {self.code}: {self.message}"
 
     def render(self) -> str:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from mesh.mesh import Routes
+from mesh.rule import BrokenRoutes
 from mesh.service import Service, ServiceName
 from operator_files.follow import Follower, Freshness, Step
 from operator_files.problem import Problem
@@ -79,6 +80,11 @@ class RouteSource:
     def standings(self, paths: Collection[str]) -> dict[str, Standing]:
         """What is in force of these files, which have errors."""
         return standings(self.book, self._follower.taken_at, paths)
+
+    def broken(self, path: str) -> BrokenRoutes | None:
+        """The service that answers with an error for this file, of which no good version is known."""
+        routes = self.book.routes.values()
+        return next((said for said in routes if isinstance(said, BrokenRoutes) and said.source == path), None)
 
     @property
     def freshness(self) -> Freshness:

@@ -161,7 +161,7 @@ class Composition:
         self._metrics.change_to_push.observe(seconds)
         self._log.info(
             "published",
-            services=[str(name) for name in islice(changed, _NAMED)],
+            services=[name.within(self._translation.namespace) for name in islice(changed, _NAMED)],
             changed=len(changed),
             resources=resources_changed,
             seconds=round(seconds, 4),

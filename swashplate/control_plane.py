@@ -22,12 +22,13 @@ from swashplate.address import Address, refuse_taken
 from swashplate.composition import Composition
 from swashplate.metrics import Metrics
 from swashplate.other_services import OtherServices
+from swashplate.problem_log import WarningLog
 from swashplate.rendering import NEWEST_ENVOY, envoy_version, rendered
-from swashplate.reporting import problem_report, proxy_report, warning_reports
+from swashplate.reporting import proxy_report, warning_reports
 from swashplate.settings import Settings
 from swashplate.source_report import at
 from swashplate.sources import Sources
-from swashplate.status import ProxyReport, ServerReport, StatusReport
+from swashplate.status import ProxyReport, ServerReport, StatusReport, WarningReport
 from swashplate.stream_events import StreamEvents
 from xds.host.limits import DEFAULT_LIMITS, Limits
 from xds.host.server import XdsServer
@@ -36,6 +37,7 @@ from xds.resources.snapshot import Snapshot
 from xds.streams.census import Census
 from xds.streams.rollout import Pace
 
+_ASK_AGAIN_S: Final = 0.1
 _ORIGIN_KEPT_S: Final = 600.0
 """How long after a start a returning proxy is taken to have what the process before this one sent."""
 
@@ -78,6 +80,7 @@ class ControlPlane:
             pace=Pace(settings.rollout_drain.total_seconds(), settings.rollout_patience.total_seconds()),
             limits=_limits(settings),
         )
+        self._warning_log = WarningLog(self._log)
         self._census = Census()
         self._open = False
         self._stopping = False
@@ -98,6 +101,7 @@ class ControlPlane:
         self._sources.start()
         loop = asyncio.get_running_loop()
         self._forgetting = loop.call_later(_ORIGIN_KEPT_S, self._composition.forget_origin)
+        loop.call_soon(self._announce)
         return self._listen
 
     async def stop(self) -> None:
@@ -156,7 +160,6 @@ class ControlPlane:
     def _report(self, proxies: Iterable[ProxyReport] = ()) -> StatusReport:
         name = self._settings.identifier
         reasons = self.unready()
-        conflicts = self._sources.registry.conflicts
         return StatusReport(
             servers=(
                 ServerReport(
@@ -166,14 +169,12 @@ class ControlPlane:
                     started_at=self._started_at,
                     ready=not reasons,
                     reasons=reasons,
+                    pending=self._composition.pending,
                 ),
             ),
             sources=tuple(self._sources.reports()),
-            problems=tuple(problem_report(name, problem) for problem in self._sources.problems),
-            warnings=warning_reports(
-                self._composition.warnings,
-                ((service, conflict) for service in sorted(conflicts) for conflict in conflicts[service]),
-            ),
+            problems=tuple(self._sources.problem_reports()),
+            warnings=self._warnings(),
             proxies=tuple(proxies),
             loads=self._beside.load_reports(),
             failures=self._beside.failures(),
@@ -217,10 +218,29 @@ class ControlPlane:
         return "; ".join(self.unready()) or None
 
     def _published(self) -> None:
-        self._sources.tell_services()
         if not self._sources.unready:
             self.unready()
         self._server.publish(self._composition.changed_at)
+        self._tell_log()
+
+    def _announce(self) -> None:
+        """Become ready, and say so, also where there is nothing to publish and nobody asks."""
+        if not self._stopping and not self._open:
+            if self.unready():
+                asyncio.get_running_loop().call_later(_ASK_AGAIN_S, self._announce)
+            else:
+                self._tell_log()
+
+    def _tell_log(self) -> None:
+        self._sources.published()
+        self._warning_log(self._warnings())
+
+    def _warnings(self) -> tuple[WarningReport, ...]:
+        conflicts = self._sources.registry.conflicts
+        return warning_reports(
+            self._composition.warnings,
+            ((service, conflict) for service in sorted(conflicts) for conflict in conflicts[service]),
+        )
 
 
 def _limits(settings: Settings) -> Limits:

@@ -38,8 +38,11 @@ def _server_gauges(report: StatusReport) -> Iterator[Metric]:
     for server in report.servers:
         build.add_metric([], {"version": server.version})
         ready.add_metric([], float(server.ready))
-    warnings = GaugeMetricFamily("swashplate_warnings", "Things left out of the configuration that proxies get.")
-    warnings.add_metric([], len(report.warnings))
+    warnings = GaugeMetricFamily(
+        "swashplate_warnings", "Warnings: of files, and of what was left out of the configuration that proxies get."
+    )
+    of_files = sum(problem.severity == "warning" for problem in report.problems)
+    warnings.add_metric([], len(report.warnings) + of_files)
     yield from (build, ready, warnings)
 
 

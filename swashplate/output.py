@@ -24,6 +24,16 @@ class UnusableError(click.ClickException):
     exit_code = UNUSABLE
 
 
+def complain(message: str) -> None:
+    """On standard error, as click does it for what ends a command."""
+    click.echo(f"Error: {message}", err=True)
+
+
+def counted(number: int, thing: str) -> str:
+    """`1 error`, `2 errors`."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 def format_option(*formats: str) -> Callable[[F], F]:
     """`-o`, with the first of these formats as the default; the command gets it as `output`."""
     return click.option(

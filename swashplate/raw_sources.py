@@ -1,7 +1,7 @@
 """The sources of Envoy's own resources: a directory of resource files, and Rotor's static resources file."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from structlog.typing import FilteringBoundLogger
 
 from operator_files.problem import Problem
+from operator_files.standing import Standing
 from operator_files.store import LastGoodStore
 from swashplate.bootstrap import LOCAL_CLUSTER, XDS_CLUSTER
 from swashplate.composition import Composition
@@ -69,20 +70,13 @@ class RawSources:
                 store=store,
                 now=time.time,
                 on_change=partial(composition.resources_changed, name),
-                on_problems=ProblemLog(log, name),
+                on_problems=ProblemLog(log, name, partial(self._standings, name)),
                 on_error=partial(unreadable, name),
                 form=place.form,
                 kind=place.kind,
             )
             for name, place in self._places.items()
         }
-
-    @property
-    def problems(self) -> Iterator[Problem]:
-        """Of all files; what they lack, and what they take from generated resources, is among them."""
-        for source in self.by_name.values():
-            yield from source.problems
-        yield from self._findings()
 
     def reports(self, server: str) -> Iterator[SourceReport]:
         for name, source in self.by_name.items():
@@ -92,7 +86,11 @@ class RawSources:
         """Let go of held files; their paths."""
         return tuple(sorted(await self.by_name[source].confirm()))
 
-    def _findings(self) -> tuple[Problem, ...]:
+    def _standings(self, name: str, paths: Collection[str]) -> Mapping[str, Standing]:
+        return self.by_name[name].standings(paths)
+
+    def findings(self) -> tuple[Problem, ...]:
+        """What resources in force lack, and what they take from generated ones."""
         files = tuple(file for source in self.by_name.values() for file in source.book.files)
         if not files:
             return ()

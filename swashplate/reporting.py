@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from discovery.merge import Conflict
 from mesh.service import ServiceName
 from operator_files.problem import Problem
+from operator_files.standing import Standing
 from swashplate.source_report import at
 from swashplate.status import (
     LingerReport,
@@ -21,7 +22,10 @@ from xds.streams.status import ClientStatus, Nack, RolloutStatus, TypeStatus
 from xds.translate.finding import Finding
 
 
-def problem_report(server: str, problem: Problem) -> ProblemReport:
+def problem_report(
+    server: str, problem: Problem, standing: Standing | None = None, outcome: str = ""
+) -> ProblemReport:
+    """`standing` is that of its file, where it has an error; `outcome` what clients get when nothing is in force."""
     return ProblemReport(
         server=server,
         severity="error" if problem.is_error else "warning",
@@ -32,6 +36,9 @@ def problem_report(server: str, problem: Problem) -> ProblemReport:
         column=problem.column or None,
         fix=problem.fix or None,
         text=problem.render(),
+        in_force=None if standing is None else standing.kind.value,
+        in_force_since=None if standing is None or standing.since is None else at(standing.since),
+        outcome=outcome or None,
     )
 
 

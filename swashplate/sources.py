@@ -2,10 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Protocol
 
 from structlog.typing import FilteringBoundLogger
 
@@ -14,18 +14,18 @@ from discovery.registry import Changes, Registry
 from mesh.service import Service, ServiceName
 from operator_files.follow import Freshness
 from operator_files.problem import Problem, in_order
+from operator_files.standing import Standing
 from operator_files.store import LastGoodStore
+from routes.discovered import Undiscovered
 from routes.parse import Scope
 from routes.source import RouteSource
 from swashplate.composition import Composition
-from swashplate.problem_log import ProblemLog
+from swashplate.problem_log import ProblemLog, Standings, naming
 from swashplate.raw_sources import RawSources
+from swashplate.reporting import problem_report
 from swashplate.settings import Settings
 from swashplate.source_report import route_source_report, service_source_report
-from swashplate.status import SourceReport
-
-SERVICE_FILES: Final = "service-files"
-ROUTE_FILES: Final = "route-files"
+from swashplate.status import ROUTE_FILES, SERVICE_FILES, ProblemReport, SourceReport
 
 
 class _Source(Protocol):
@@ -33,6 +33,9 @@ class _Source(Protocol):
 
     @property
     def freshness(self) -> Freshness: ...
+    @property
+    def problems(self) -> tuple[Problem, ...]: ...
+    def standings(self, paths: Collection[str]) -> Mapping[str, Standing]: ...
     async def run(self) -> None: ...
     async def keep(self) -> None: ...
 
@@ -50,7 +53,8 @@ class Sources:
         """Raises StoreError."""
         self._settings, self._composition, self._log = settings, composition, log
         self._known: Mapping[ServiceName, Service] | None = None
-        self._against: tuple[object, object, tuple[Problem, ...]] = (None, None, ())
+        self._undiscovered = Undiscovered()
+        self._discovery_log = ProblemLog(log, ROUTE_FILES, lambda _: {})
         self._tasks: list[asyncio.Task[None]] = []
         self._routes: RouteSource | None = None
         self._services: FileSource | None = None
@@ -99,9 +103,22 @@ class Sources:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Of all files; warnings about what routes name and nobody has discovered are among them."""
-        services = self._services.problems if self._services is not None else ()
-        routes = self._routes.problems if self._routes is not None else ()
-        return in_order((*services, *routes, *self._undiscovered(), *self._raw.problems))
+        said = (problem for name, source in self._all() for problem in naming(name, source.problems))
+        return in_order((*said, *self._not_discovered(), *self._raw.findings()))
+
+    def problem_reports(self) -> Iterator[ProblemReport]:
+        """All problems, with what is in force of the files that have errors."""
+        server, standings = self._settings.identifier, dict[str, Standing]()
+        for _, source in self._all():
+            standings |= source.standings({problem.file for problem in source.problems if problem.is_error})
+        for problem in self.problems:
+            standing = standings.get(problem.file) if problem.is_error else None
+            yield problem_report(server, problem, standing, self._outcome(problem.file) if standing else "")
+
+    def published(self) -> None:
+        """Proxies have been told of a change: tell the route files what is known, and the log what is missing."""
+        self.tell_services()
+        self._discovery_log(self._not_discovered())
 
     def reports(self) -> Iterator[SourceReport]:
         server = self._settings.identifier
@@ -117,15 +134,16 @@ class Sources:
         of resource files. LookupError for no source."""
         if source in self._raw.by_name:
             paths = await self._raw.confirm(source) if names is None else ()
-            self._log.info("removal confirmed", source=source, files=paths)
+            self._tell_confirmed(source, paths)
             return paths
         found = {SERVICE_FILES: self._services, ROUTE_FILES: self._routes}.get(source)
         if found is None:
             here = [report.name for report in self.reports()]
             raise LookupError(f"no source is called {source!r}; there are: {', '.join(here)}")
         confirmed = await found.confirm(names)
-        self._log.info("removal confirmed", source=source, services=sorted(map(str, confirmed)))
-        return tuple(map(str, sorted(confirmed)))
+        said = tuple(name.within(self._settings.namespace) for name in sorted(confirmed))
+        self._tell_confirmed(source, said)
+        return said
 
     def tell_services(self) -> None:
         """Let the route files know which services there are, once that is known."""
@@ -154,7 +172,7 @@ class Sources:
             store=store,
             now=time.time,
             on_change=self._composition.routes_changed,
-            on_problems=ProblemLog(self._log, ROUTE_FILES),
+            on_problems=ProblemLog(self._log, ROUTE_FILES, self._standings_of(ROUTE_FILES), self._outcome),
             on_error=partial(self._unreadable, ROUTE_FILES),
         )
 
@@ -165,20 +183,35 @@ class Sources:
             default_namespace=self._settings.namespace,
             store=store,
             now=time.time,
-            on_problems=ProblemLog(self._log, SERVICE_FILES),
+            on_problems=ProblemLog(self._log, SERVICE_FILES, self._standings_of(SERVICE_FILES)),
             on_error=partial(self._unreadable, SERVICE_FILES),
         )
 
-    def _unreadable(self, source: str, reason: str) -> None:
-        self._log.error("source cannot be read; what was last good stays in force", source=source, reason=reason)
+    def _tell_confirmed(self, source: str, removed: tuple[str, ...]) -> None:
+        if removed:
+            self._log.info("removal confirmed: %s", ", ".join(removed), source=source)
 
-    def _undiscovered(self) -> tuple[Problem, ...]:
+    def _standings_of(self, name: str) -> Standings:
+        return lambda paths: dict(self._all())[name].standings(paths)
+
+    def _outcome(self, path: str) -> str:
+        """What callers get for a route file that never was good."""
+        broken = self._routes.broken(path) if self._routes is not None else None
+        if broken is None:
+            return ""
+        return f"{broken.service.within(self._settings.namespace)} answers 503 {broken.code}"
+
+    def _unreadable(self, source: str, reason: str) -> None:
+        known = dict(self._all()).get(source)
+        if known is not None and known.freshness.ready:
+            self._log.error("no answer from a source: %s; what was last good stays in force", reason, source=source)
+        else:
+            self._log.error("no answer from a source: %s; nothing of it is known yet", reason, source=source)
+
+    def _not_discovered(self) -> tuple[Problem, ...]:
         if self._routes is None or self._services is None or not self.registry.ready:
             return ()
-        book, services = self._routes.book, self._composition.mesh.services
-        if self._against[0] is not book or self._against[1] is not services:
-            self._against = (book, services, book.against(services))
-        return self._against[2]
+        return self._undiscovered.update(self._routes.book, self._composition.mesh.services)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if _failed(task):

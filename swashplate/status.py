@@ -2,9 +2,12 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict
+
+SERVICE_FILES: Final = "service-files"
+ROUTE_FILES: Final = "route-files"
 
 
 class _Report(BaseModel):
@@ -98,7 +101,12 @@ class SourceReport(_Report):
 
 
 class ProblemReport(_Report):
-    """A problem of an operator's file. `text` is for people: the place, the line with a caret, the fix."""
+    """A problem of an operator's file. `text` is for people: the place, the line with a caret, the fix.
+
+    For an error, `in_force` is what of the file is: its last good version, taken at `in_force_since` (None: before
+    the server started), the rest of the newest one, or nothing, because none was ever good; `outcome` then says what
+    clients get.
+    """
 
     server: str
     severity: Literal["error", "warning"]
@@ -109,6 +117,9 @@ class ProblemReport(_Report):
     column: int | None
     fix: str | None
     text: str
+    in_force: Literal["last good", "rest", "nothing"] | None = None
+    in_force_since: datetime | None = None
+    outcome: str | None = None
 
 
 class WarningReport(_Report):
@@ -155,7 +166,8 @@ class FailuresReport(_Report):
 
 
 class ServerReport(_Report):
-    """The server itself. `reasons` say why it is not ready; empty when it is."""
+    """The server itself. `reasons` say why it is not ready; empty when it is. `pending`: a change was seen that
+    proxies have not been told of yet."""
 
     identifier: str
     version: str
@@ -163,6 +175,7 @@ class ServerReport(_Report):
     started_at: datetime
     ready: bool
     reasons: tuple[str, ...]
+    pending: bool = False
 
 
 class StatusReport(_Report):
@@ -180,14 +193,14 @@ class StatusReport(_Report):
     def in_force(self) -> bool:
         """Whether everything that operators wrote is in force at every proxy, as far as the servers know.
 
-        False when a file is in error, a source is in error, a removal is held, a server is not ready, or a proxy
-        refused something.
+        False when a file is in error, a source is in error, a removal is held, a server is not ready or has not told
+        its proxies of a change yet, or a proxy refused something, or has not acknowledged it yet.
         """
         return not (
-            any(not server.ready for server in self.servers)
+            any(not server.ready or server.pending for server in self.servers)
             or any(problem.severity == "error" for problem in self.problems)
             or any(source.error or source.held for source in self.sources)
-            or any(part.state == "nacked" for proxy in self.proxies for part in proxy.types)
+            or any(part.state in ("nacked", "stale") for proxy in self.proxies for part in proxy.types)
         )
 
     def of_node(self, node: str) -> "StatusReport":

@@ -1,5 +1,6 @@
 """A status report for people: tables on a terminal, plain columns anywhere else."""
 
+import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import IO
@@ -7,8 +8,10 @@ from typing import IO
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
+from swashplate.output import counted
 from swashplate.status import (
     NackReport,
+    ProblemReport,
     ProxyReport,
     ServerReport,
     SourceReport,
@@ -54,20 +57,23 @@ def show(
     if node is not None:
         parts: list[RenderableType] = [_node(proxy, now) for proxy in report.of_node(node).proxies]
     else:
-        parts = [_servers(report.servers, now), _sources(report.sources, now), _proxies(report.proxies)]
+        parts = [_servers(report.servers, now), _sources(report, now), _proxies(report.proxies)]
         if report.loads or all_load:
             parts.append(load_table(report.loads, None if all_load else MOST))
         if failures:
             parts.append(failure_table(report.failures, now))
     parts += [_nack(proxy, part, part.nack, now) for proxy, part in _nacks(report, node)]
     if node is None:
-        parts += [Text(problem.text) for problem in report.problems]
+        parts += list(_problems(report.problems))
         if report.warnings:
             parts.append(Group(*map(_warning, report.warnings)))
-    for number, part in enumerate(parts):
-        if number:
-            console.print()
-        console.print(part)
+    with console.capture() as printed:
+        for number, part in enumerate(parts):
+            if number:
+                console.print()
+            console.print(part)
+    # Tables fill their last column up with spaces.
+    out.write(re.sub(r" +$", "", printed.get(), flags=re.MULTILINE))
 
 
 def _state(state: str) -> Text:
@@ -83,11 +89,14 @@ def _servers(servers: Iterable[ServerReport], now: datetime) -> RenderableType:
     return table
 
 
-def _sources(sources: Iterable[SourceReport], now: datetime) -> RenderableType:
+def _sources(report: StatusReport, now: datetime) -> RenderableType:
     table = columns("SOURCE", "AT", "STATE", "SERVICES", "READ", "")
-    for source in sources:
+    for source in report.sources:
         read = f"{age(source.last_sync, now)} ago" if source.last_sync else "never"
         notes = [source.error] if source.error else []
+        if source.error and source.state == "waiting":
+            notes.append("nothing of it is known yet")
+        notes += _in_error(source, report.problems)
         if source.stale_since:
             notes.append(f"stale for {age(source.stale_since, now)}")
         if source.held:
@@ -101,6 +110,46 @@ def _sources(sources: Iterable[SourceReport], now: datetime) -> RenderableType:
             Text("; ".join(notes)),
         )
     return table
+
+
+def _in_error(source: SourceReport, problems: Iterable[ProblemReport]) -> list[str]:
+    """How many of its files are in error, and what serves on meanwhile."""
+    place = source.place.rstrip("/")
+    files = {
+        problem.file: problem
+        for problem in problems
+        if problem.severity == "error"
+        and problem.server == source.server
+        and (problem.file == place or problem.file.startswith(f"{place}/"))
+    }
+    if not files:
+        return []
+    noted = [counted(len(files), "file") + " in error"]
+    if len(files) == 1:
+        noted += [_standing(problem) for problem in files.values() if problem.in_force]
+    elif all(problem.in_force == "last good" for problem in files.values()):
+        noted.append("their last good versions serve on")
+    return noted
+
+
+def _standing(problem: ProblemReport) -> str:
+    """What of the file with this error is in force."""
+    if problem.in_force == "rest":
+        return "the rest of it is in force"
+    if problem.in_force == "nothing":
+        return f"no good version of it is known: {problem.outcome or 'nothing of it is in force'}"
+    if problem.in_force_since is None:
+        return "the version from before the restart serves on"
+    return f"the version of {problem.in_force_since.astimezone():%H:%M:%S} serves on"
+
+
+def _problems(problems: tuple[ProblemReport, ...]) -> Iterator[Text]:
+    """Each with its place; under the last error of a file, what of the file is in force."""
+    errors = [(number, problem) for number, problem in enumerate(problems) if problem.severity == "error"]
+    last = {(problem.server, problem.file): number for number, problem in errors}
+    for number, problem in enumerate(problems):
+        stands = problem.in_force and last.get((problem.server, problem.file)) == number
+        yield Text(problem.text + (f"\n  meanwhile: {_standing(problem)}" if stands else ""))
 
 
 def _proxies(proxies: tuple[ProxyReport, ...]) -> RenderableType:

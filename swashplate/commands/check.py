@@ -13,7 +13,7 @@ from operator_files.problem import Problem
 from swashplate import envoy_binary
 from swashplate.offline import Offline, read
 from swashplate.options import with_settings
-from swashplate.output import PROBLEMS, UnusableError, format_option
+from swashplate.output import PROBLEMS, UnusableError, counted, format_option
 from swashplate.rendering import messages
 from swashplate.settings import Settings, has_source
 from xds.resources.node import Node
@@ -99,7 +99,11 @@ def _coloured(problem: Problem) -> str:
 def _summary(offline: Offline, findings: int, verdict: _Verdict | None) -> str:
     counts = Counter(problem.is_error for problem in offline.problems)
     refused = verdict is not None and verdict.refusal is not None
-    said = [f"{offline.files} files", f"{counts[True] + refused} errors", f"{counts[False] + findings} warnings"]
+    said = [
+        counted(offline.files, "file"),
+        counted(counts[True] + refused, "error"),
+        counted(counts[False] + findings, "warning"),
+    ]
     asked = "no Envoy was asked" if verdict is None else f"Envoy {verdict.version} was asked"
     return f"{', '.join(said)}; {asked}"
 

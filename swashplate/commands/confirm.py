@@ -6,8 +6,9 @@ import click
 
 from swashplate import admin_client
 from swashplate.options import with_settings
-from swashplate.output import UNUSABLE, server_option, servers_or_default
+from swashplate.output import UNUSABLE, complain, server_option, servers_or_default
 from swashplate.settings import Settings
+from swashplate.status import ROUTE_FILES
 
 
 @click.command(name="confirm", short_help="Confirm removals that are held since a restart.")
@@ -27,9 +28,10 @@ def command(settings: Settings, servers: tuple[str, ...], only: str | None, sour
     for server, answer in zip(asked, admin_client.ask(asked, "/confirm", query, "POST"), strict=True):
         if isinstance(answer, admin_client.Unreachable):
             failed = True
-            click.echo(f"error: {answer}", err=True)
+            complain(str(answer))
             continue
         confirmed = json.loads(answer)["confirmed"]
-        click.echo(f"{server}: " + (f"removed {', '.join(confirmed)}" if confirmed else "nothing is held"))
+        removed = f"removed {'the routes of ' if source == ROUTE_FILES else ''}{', '.join(confirmed)}"
+        click.echo(f"{server}: " + (removed if confirmed else "nothing is held"))
     if failed:
         raise click.exceptions.Exit(UNUSABLE)

@@ -49,7 +49,7 @@ def test_route_files_have_no_problems(block: Block, tmp_path: Path) -> None:
     file = tmp_path / "example.yaml"
     file.write_text(block.text)
     code, said = run("check", "--no-envoy", str(file))
-    assert (code, said) == (0, "1 files, 0 errors, 0 warnings; no Envoy was asked\n")
+    assert (code, said) == (0, "1 file, 0 errors, 0 warnings; no Envoy was asked\n")
 
 
 def test_a_real_envoy_takes_all_route_files(tmp_path: Path) -> None:

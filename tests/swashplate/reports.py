@@ -45,7 +45,7 @@ def a_proxy(node: str = "web-1", *types: TypeReport, server: str = "s1", variant
     )
 
 
-def a_report(server: str = "s1", *, ready: bool = True, **parts: object) -> StatusReport:
+def a_report(server: str = "s1", *, ready: bool = True, pending: bool = False, **parts: object) -> StatusReport:
     """A healthy server, but for `parts`."""
     return StatusReport.model_validate(
         {
@@ -57,6 +57,7 @@ def a_report(server: str = "s1", *, ready: bool = True, **parts: object) -> Stat
                     started_at=NOW,
                     ready=ready,
                     reasons=() if ready else ("waiting for services",),
+                    pending=pending,
                 ),
             ),
             "sources": (a_source(server=server),),
@@ -86,9 +87,10 @@ def a_source(server: str = "s1", **parts: object) -> SourceReport:
     )
 
 
-def a_problem(severity: str = "error", file: str = "routes/checkout.yaml") -> ProblemReport:
+def a_problem(severity: str = "error", file: str = "routes/checkout.yaml", **parts: object) -> ProblemReport:
     return ProblemReport.model_validate(
         {
+            **parts,
             "server": "s1",
             "severity": severity,
             "code": "R012",

@@ -65,7 +65,7 @@ def test_a_warning_alone_is_no_failure(site: Site) -> None:
     assert result.exit_code == 0
     assert "warning" in result.stdout
     assert "canary" in result.stdout
-    assert "0 errors, 1 warnings" in result.stderr
+    assert "0 errors, 1 warning" in result.stderr
 
 
 def test_requests_that_would_go_to_nobody_are_a_failure(site: Site) -> None:
@@ -105,7 +105,7 @@ def test_a_file_that_cannot_be_read_is_a_problem(site: Site, name: bytes) -> Non
     result = check(site, "--no-envoy")
     assert result.exit_code == 1
     assert "error F015" in result.stdout
-    assert "3 files, 1 errors" in result.stderr
+    assert "3 files, 1 error" in result.stderr
 
 
 def test_json(site: Site) -> None:
@@ -138,7 +138,7 @@ def test_an_envoy_refuses_it(site: Site, newest_envoy: Path) -> None:
     result = check(site, "--envoy", newest_envoy)
     assert result.exit_code == 1
     assert "refuses this: " in result.stdout
-    assert "1 errors" in result.stderr
+    assert "1 error" in result.stderr
 
 
 @pytest.mark.parametrize(

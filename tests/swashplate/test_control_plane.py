@@ -1,5 +1,6 @@
 """The control plane in one process: from real files to what a real gRPC client is sent, over edits and restarts."""
 
+import time
 from pathlib import Path
 
 import grpc
@@ -10,6 +11,7 @@ from operator_files.store import StoreError
 from swashplate.address import AddressTakenError
 from swashplate.control_plane import ControlPlane
 from swashplate.metrics import Metrics
+from swashplate.source_report import at
 from tests.swashplate.site import BROKEN, EVEN, ROUTES, SERVICES, Running, Site, until
 from xds.resources import types
 from xds.resources.node import Node
@@ -50,7 +52,7 @@ async def test_an_edit_is_in_force_and_counted(site: Site) -> None:
             site.write("routes/checkout.yaml", EVEN)
             await until(lambda: here.weights() == EVENLY)
         published = [line for line in lines if line["event"] == "published"]
-        assert [line["services"] for line in published] == [["checkout.default"]]
+        assert [line["services"] for line in published] == [["checkout"]]
         assert here.metric("swashplate_change_to_push_seconds_count 2.0")
 
 
@@ -77,10 +79,71 @@ async def test_a_broken_edit_changes_nothing_and_shows_everywhere(site: Site) ->
         assert here.plane.status().in_force
         assert here.metric("swashplate_files_in_error 0.0")
         told = [(line["log_level"], line["event"]) for line in lines if line["event"].startswith("file ")]
+        file = site.root / "routes/checkout.yaml"
         assert told == [
-            ("error", "file has an error; what was last good of it stays in force"),
-            ("info", "file has no errors any more"),
+            (
+                "error",
+                f"file has an error: {file}:6:7 R001 the shares sum to 105%, not 100% (fix: take 5% off); its "
+                "last good version stays in force",
+            ),
+            ("info", f"file has no errors any more: {file}"),
         ]
+
+
+async def test_a_file_that_never_was_good_is_told_as_such(site: Site) -> None:
+    site.write("routes/checkout.yaml", BROKEN)
+    with capture_logs() as lines:
+        async with site.running() as here:
+            (problem,) = here.plane.status().problems
+    assert (problem.in_force, problem.outcome) == ("nothing", "checkout answers 503 R001")
+    (told,) = [line["event"] for line in lines if line["log_level"] == "error"]
+    assert told.endswith("; no good version of it is known: checkout answers 503 R001")
+
+
+async def test_nothing_is_in_force_of_a_second_file_for_a_service(site: Site) -> None:
+    site.write("routes/z.yaml", EVEN)
+    with capture_logs() as lines:
+        async with site.running() as here:
+            (problem,) = here.plane.status().problems
+    assert (problem.code, problem.in_force, problem.outcome) == ("R021", "nothing", None)
+    (told,) = [line["event"] for line in lines if line["log_level"] == "error"]
+    assert told.endswith("; no good version of it is known: nothing of it is in force")
+
+
+async def test_what_is_in_force_of_a_file_in_error_is_told_with_its_time(site: Site) -> None:
+    async with site.running() as here:
+        began = at(time.time())
+        site.write("routes/checkout.yaml", EVEN)
+        await until(lambda: here.weights() == EVENLY)
+        site.write("routes/checkout.yaml", BROKEN)
+        (problem,) = await until(lambda: here.plane.status().problems)
+        assert problem.in_force == "last good"
+        assert problem.in_force_since is not None
+        assert began <= problem.in_force_since <= at(time.time())
+
+
+async def test_warnings_about_discovery_reach_the_log_once_and_the_metric(site: Site) -> None:
+    site.write("routes/checkout.yaml", ROUTES.replace("version: v2", "version: v3"))
+    with capture_logs() as lines:
+        async with site.running() as here:
+            assert here.metric("swashplate_warnings 1.0")
+            site.write("services.yaml", SERVICES.replace("10.0.1.1", "10.0.1.2"))
+            await until(lambda: "10.0.1.2" in str(here.config()))
+            here.plane.status()
+            site.write("services.yaml", SERVICES.replace("version: v2", "version: v3"))
+            await until(lambda: here.metric("swashplate_warnings 0.0"))
+    told = [line["event"] for line in lines if line["log_level"] == "warning"]
+    assert len(told) == 1
+    assert "R030 no endpoint of `checkout.default` has the labels of `canary`" in told[0]
+
+
+async def test_what_could_not_be_granted_reaches_the_log(site: Site) -> None:
+    site.write("services.yaml", SERVICES + "- {name: dns, port: 53, protocol: udp, endpoints: ['10.0.2.1:53']}\n")
+    with capture_logs() as lines:
+        async with site.running():
+            pass
+    told = [(line["event"].partition(": ")[0], line["code"]) for line in lines if line["log_level"] == "warning"]
+    assert told == [("not all could be granted", "udp-port")]
 
 
 @pytest.mark.parametrize(
@@ -271,7 +334,7 @@ class TestRestart:
                 await here.plane.confirm("route-files", "nobody")
             with pytest.raises(LookupError, match="there are: service-files, route-files"):
                 await here.plane.confirm("no-such", None)
-            assert await here.plane.confirm("route-files", "web") == ("web.default",)
+            assert await here.plane.confirm("route-files", "web") == ("web",)
             assert here.plane.status().sources[1].held == ()
             assert here.plane.status().sources[1].services == 1
 

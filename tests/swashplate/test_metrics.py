@@ -42,7 +42,7 @@ def samples(report: StatusReport, census: Census = CENSUS) -> dict[tuple[str, tu
     [
         ("swashplate_build_info", {"version": "1.2.3"}, 1),
         ("swashplate_ready", {}, 0),
-        ("swashplate_warnings", {}, 2),
+        ("swashplate_warnings", {}, 3),
         ("swashplate_source_services", SOURCE, 3),
         ("swashplate_source_stale", SOURCE, 1),
         ("swashplate_source_failing", SOURCE, 1),

@@ -38,11 +38,11 @@ class Process:
         self.lines: list[dict[str, Any]] = []
 
     def line(self, event: str) -> dict[str, Any]:
-        """The next log line of this event."""
+        """The next log line of this event, up to a colon."""
         assert self.process.stderr is not None
         for text in self.process.stderr:
             self.lines.append(json.loads(text))
-            if self.lines[-1]["event"] == event:
+            if self.lines[-1]["event"].partition(": ")[0] == event:
                 return self.lines[-1]
         raise AssertionError(f"ended without saying {event!r}: {self.lines}")
 
@@ -79,13 +79,17 @@ def test_serves_from_start_to_signal(site: Site) -> None:
         with urlopen(f"http://{admin}/readyz", timeout=DEADLINE_S) as answer:
             assert answer.read() == b"ok\n"
         site.write("routes/checkout.yaml", BROKEN)
-        refused = server.line("file has an error; what was last good of it stays in force")
+        refused = server.line("file has an error")
         assert (refused["level"], refused["code"], refused["line"]) == ("error", "R001", 6)
+        assert refused["event"].endswith(
+            "checkout.yaml:6:7 R001 the shares sum to 105%, not 100% (fix: take 5% off); "
+            "its last good version stays in force"
+        )
         status = CliRunner().invoke(main, ["status", "--server", admin])
         assert status.exit_code == 1
         assert "checkout.yaml:6:7: error R001" in status.stdout
         site.write("routes/checkout.yaml", EVEN)
-        assert server.line("published")["services"] == ["checkout.default"]
+        assert server.line("published")["services"] == ["checkout"]
         assert CliRunner().invoke(main, ["status", "--server", admin]).exit_code == 0
         server.process.send_signal(signal.SIGTERM)
         server.line("shutting down")
@@ -96,7 +100,9 @@ def test_serves_from_start_to_signal(site: Site) -> None:
 def test_ends_while_it_is_still_waiting_for_its_files(site: Site, number: signal.Signals) -> None:
     (site.root / "services.yaml").unlink()
     with serving(site) as server:
-        server.line("source cannot be read; what was last good stays in force")
+        refused = server.line("no answer from a source")
+        assert "services.yaml cannot be read: No such file" in refused["event"]
+        assert refused["event"].endswith("; nothing of it is known yet")
         server.process.send_signal(number)
         assert server.ended() == 0
 
@@ -201,7 +207,7 @@ def test_a_held_removal_is_confirmed_from_the_command_line(site: Site, tmp_path:
         assert "holds no removal of nobody" in nobody.stderr
         done = CliRunner().invoke(main, ["confirm", "route-files", "--server", admin])
         assert done.exit_code == 0
-        assert done.stdout == f"{admin}: removed checkout.default\n"
+        assert done.stdout == f"{admin}: removed the routes of checkout\n"
         again = CliRunner().invoke(main, ["confirm", "route-files", "--server", admin])
         assert again.stdout == f"{admin}: nothing is held\n"
         unknown = CliRunner().invoke(main, ["confirm", "no-such", "--server", admin])

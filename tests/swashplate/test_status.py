@@ -24,7 +24,9 @@ NACKED = a_report(proxies=(a_proxy("web-1", a_type("RDS", "nacked", a_nack())),)
     [
         (a_report(), True),
         (a_report(problems=(a_problem("warning"),), warnings=(a_warning(),)), True),
-        (a_report(proxies=(a_proxy("n", a_type(state="stale"), a_type(state="not sent")),)), True),
+        (a_report(proxies=(a_proxy("n", a_type(state="draining"), a_type(state="not sent")),)), True),
+        (a_report(proxies=(a_proxy("n", a_type(state="stale")),)), False),
+        (a_report(pending=True), False),
         (a_report(ready=False), False),
         (a_report(problems=(a_problem(),)), False),
         (a_report(sources=(a_source(error="permission denied"),)), False),
@@ -135,6 +137,63 @@ def test_exit_code_says_whether_all_is_in_force() -> None:
     assert "duplicate domain" in nacked.stdout
 
 
+def test_a_wait_ends_when_all_has_been_in_force_for_a_moment() -> None:
+    stale = a_report(proxies=(a_proxy("n", a_type(state="stale")),))
+    answers = iter([stale, a_report(), stale])
+
+    def answer() -> tuple[int, bytes]:
+        return 200, next(answers, a_report()).model_dump_json().encode()
+
+    with serving(answer) as url:
+        result = CliRunner().invoke(main, ["status", "--wait", "--server", url])
+    assert result.exit_code == 0, result.output
+    assert next(answers, None) is None, "a healthy answer before a stale one is no end"
+
+
+def test_a_wait_is_over_in_the_time_that_was_given() -> None:
+    assert status("--wait", "0.2", of=(a_report(proxies=(a_proxy("n", a_type(state="stale")),)),)).exit_code == 1
+    assert status("other", "--wait=0", of=(a_report(),)).exit_code == 1
+    assert status("--wait", "soon", of=(a_report(),)).exit_code == 2
+
+
+SINCE = NOW - timedelta(minutes=5)
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        (
+            {"in_force": "last good", "in_force_since": SINCE},
+            f"the version of {SINCE.astimezone():%H:%M:%S} serves on",
+        ),
+        ({"in_force": "last good"}, "the version from before the restart serves on"),
+        ({"in_force": "rest", "in_force_since": NOW}, "the rest of it is in force"),
+        (
+            {"in_force": "nothing", "outcome": "checkout answers 503 R012"},
+            "no good version of it is known: checkout answers 503 R012",
+        ),
+    ],
+)
+def test_text_says_what_of_a_file_in_error_is_in_force(parts: dict[str, object], said: str) -> None:
+    problem = a_problem(file="/etc/routes/a.yaml", **parts)
+    text = shown(a_report(problems=(problem, problem), sources=(a_source(place="/etc/routes"),)))
+    row = next(line for line in text.splitlines() if "/etc/routes " in line)
+    assert row.endswith(f"1 file in error; {said}")
+    assert text.count(f"  meanwhile: {said}") == 1
+
+
+def test_text_of_several_files_in_error() -> None:
+    problems = tuple(a_problem(file=f"/etc/routes/{name}.yaml", in_force="last good") for name in "ab")
+    sources = (a_source(place="/etc/routes"), a_source(place="/etc/other"))
+    text = shown(a_report(problems=problems, sources=sources))
+    assert "2 files in error; their last good versions serve on" in text
+    assert text.count("in error") == 1
+
+
+def test_text_has_no_spaces_at_the_end_of_lines() -> None:
+    assert not [line for line in shown(a_report()).splitlines() if line != line.rstrip()]
+
+
 def test_json_is_the_merged_report() -> None:
     result = status("-o", "json", of=(a_report("s1"), a_report("s2")))
     assert StatusReport.model_validate_json(result.stdout) == merged([a_report("s1"), a_report("s2")])
@@ -150,7 +209,7 @@ def test_a_server_that_cannot_be_asked_does_not_hide_the_others() -> None:
     result = status("--server", "127.0.0.1:1", of=(a_report(),))
     assert result.exit_code == 2
     assert "web-1" in result.stdout
-    assert "error: 127.0.0.1:1: cannot connect: Connection refused" in result.stderr
+    assert "Error: 127.0.0.1:1: cannot connect: Connection refused" in result.stderr
 
 
 @pytest.mark.parametrize(
