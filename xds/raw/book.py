@@ -28,7 +28,7 @@ class RawBook:
     """All files of one form by path. Immutable; what an edit does not touch keeps its identity."""
 
     form: Form = FORM
-    _files: LastGood[RawFile] = field(default_factory=LastGood)
+    _files: LastGood[RawFile] = field(default_factory=LastGood, repr=False)  # the texts may hold secrets
 
     @classmethod
     def seeded(cls, texts: Mapping[str, str], form: Form = FORM) -> Self:

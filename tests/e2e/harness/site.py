@@ -35,19 +35,26 @@ def write(path: Path, content: object) -> None:
 
 
 class Site:
-    """Files under `directory`: services/*.yaml, routes/*.yaml, and state/ when `state` is set.
+    """Files under `directory`: services/*.yaml, routes/*.yaml, resources/*.yaml, and state/ when `state` is set.
 
-    Everything listens on free ports of its own.
+    Everything listens on free ports of its own. `sources` are the directories that the control plane is told of.
     """
 
     def __init__(
-        self, directory: Path, *, state: bool = False, flags: Sequence[str] = (), replica_of: "Site | None" = None
+        self,
+        directory: Path,
+        *,
+        state: bool = False,
+        flags: Sequence[str] = (),
+        replica_of: "Site | None" = None,
+        sources: Sequence[str] = ("services", "routes"),
     ) -> None:
         self.directory = directory
         files = replica_of.directory if replica_of else directory
         self.services = files / "services"
         self.routes = files / "routes"
-        for path in (directory, self.services, self.routes):
+        self.resources = files / "resources"
+        for path in (directory, self.services, self.routes, self.resources):
             path.mkdir(exist_ok=True)
         self.xds = Address(HOST, free_port())
         self.admin = Address(HOST, free_port())
@@ -56,7 +63,7 @@ class Site:
         self.control = Process(
             [
                 *(Path(sys.executable).with_name("swashplate"), "serve"),
-                *("--services", self.services, "--routes", self.routes),
+                *(part for name in sources for part in (f"--{name}", files / name)),
                 *("--listen", str(self.xds), "--admin", str(self.admin), "--egress", str(self.egress)),
                 *(*state_flags, *flags),
             ],
@@ -75,6 +82,10 @@ class Site:
         """Writes the route file of a service: its text, or what comes beside `version` and `service`."""
         document = content if isinstance(content, str) else {"version": 1, "service": service, **content}
         write(self.routes / f"{service}.yaml", document)
+
+    def raw(self, file: str, *resources: dict[str, Any], nodes: dict[str, Any] | None = None) -> None:
+        """Writes a file of Envoy's own resources."""
+        write(self.resources / f"{file}.yaml", {**({"nodes": nodes} if nodes else {}), "resources": list(resources)})
 
     @asynccontextmanager
     async def running(self) -> "AsyncIterator[Site]":
