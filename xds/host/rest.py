@@ -114,7 +114,10 @@ class RestPolling:
 
 def _parsed(data: bytes) -> Any:
     """A DiscoveryRequest, whatever else is in it. Raises ValueError."""
-    request = json.loads(data)
+    try:
+        request = json.loads(data)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
     if not isinstance(request, Mapping):
         raise ValueError("it has to be an object")
     node = request.get("node")
