@@ -103,3 +103,27 @@ def test_wrong_usage(arguments: tuple[str, ...], said: str) -> None:
     result = CliRunner().invoke(main, ["bootstrap", *arguments])
     assert result.exit_code == 2
     assert said in result.stderr
+
+
+def test_polling_needs_an_address_to_poll() -> None:
+    result = CliRunner().invoke(main, ["bootstrap", "--node", "n", "--poll"])
+    assert result.exit_code == 2
+    assert "--rest" in result.output
+
+
+@pytest.mark.envoy
+def test_an_envoy_that_polls_has_no_stream(envoy_binary: Path) -> None:
+    bootstrap = yaml.safe_load(
+        run("--node", "n", "--poll", "--rest", "0.0.0.0:18002", "--rest-refresh", "2s", "--server", "10.0.0.1:18000")
+    )
+    assert refusal(envoy_binary, bootstrap) is None
+    assert "ads" not in str(bootstrap)
+    by_name = {cluster["name"]: cluster for cluster in bootstrap["static_resources"]["clusters"]}
+    endpoint = by_name["swashplate_rest"]["load_assignment"]["endpoints"][0]["lb_endpoints"][0]["endpoint"]
+    assert endpoint["address"]["socket_address"] == {"address": "10.0.0.1", "port_value": 18002}
+    source = bootstrap["dynamic_resources"]["cds_config"]["api_config_source"]
+    assert (source["api_type"], source["cluster_names"], source["refresh_delay"]) == (
+        "REST",
+        ["swashplate_rest"],
+        "2s",
+    )
