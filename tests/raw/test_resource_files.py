@@ -49,7 +49,14 @@ class TestReading:
         assert served(read({**wrapper, "resource": CLUSTER})) == ["a"]
         problem = only_problem(read({**wrapper, "resource": {**CLUSTER, "nam": "b"}}))
         assert "did you mean name?" in problem.message
-        assert "ttl" in only_problem(read({**wrapper, "resource": CLUSTER, "ttl": "1s"})).message
+        assert "aliases" in only_problem(read({**wrapper, "resource": CLUSTER, "aliases": ["b"]})).message
+
+    def test_a_resource_with_a_ttl(self) -> None:
+        wrapper = {"@type": "type.googleapis.com/envoy.service.discovery.v3.Resource", "ttl": "1.5s"}
+        book = read({**wrapper, "resource": CLUSTER}, {**CLUSTER, "typo": 1})
+        for files in (book.files, RawBook.seeded(book.good_texts).files):
+            assert [raw.resource.ttl for raw in files[0].resources.values()] == [1.5]
+        assert "1.5s" in only_problem(read({**wrapper, "resource": CLUSTER, "ttl": 7})).message
 
     def test_json_is_read_with_places_too(self) -> None:
         book = RawBook().edited({"f.json": json.dumps({"resources": [{**CLUSTER, "typo": 1}]}).encode()})

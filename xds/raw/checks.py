@@ -49,7 +49,7 @@ def _regex_fault(regex: str) -> str:
 
 
 def _virtual_host(host: EnvoyMessage) -> Iterator[Flaw]:
-    table, slash, own = host.name.partition("/")
+    table, slash, own = host.name.rpartition("/")
     if not (table and slash and own):
         yield Flaw(
             codes.TABLE,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from google.protobuf.descriptor import FieldDescriptor
 
@@ -15,6 +15,7 @@ from xds.raw.fetches import addresses, fetches, has_hosts_apart
 from xds.raw.resource_file import Key, RawResource
 from xds.resources.encoded import name_field, resource_of
 from xds.resources.redaction import is_sensitive
+from xds.resources.xdstp import canonical
 
 _WRAPPER: Final = "envoy.service.discovery.v3.Resource"
 
@@ -55,14 +56,27 @@ def resource_type(item: object) -> type[EnvoyMessage]:
     return kind
 
 
-def unwrapped(item: object) -> tuple[object, Path]:
-    """The resource inside a discovery Resource, and the path to it; the item itself when it is not in one."""
-    if isinstance(item, Mapping) and str(item.get("@type")).endswith(f"/{_WRAPPER}"):
-        more = sorted(item.keys() - {"@type", "name", "version", "resource"})
-        if more:
-            raise _FlawedError(Flaw(codes.FIELD, (more[0],), f"`{more[0]}` cannot be said of a resource here"))
-        return item.get("resource"), ("resource",)
-    return item, ()
+class _Item(NamedTuple):
+    """A resource in the file: `inside` is its path in what is `written`. `ttl` in seconds."""
+
+    written: object
+    resource: object
+    inside: Path = ()
+    ttl: float | None = None
+
+
+def _item(written: object) -> _Item:
+    """The resource, also where it is in a discovery Resource, which may give it a ttl."""
+    if not isinstance(written, Mapping) or not str(written.get("@type")).endswith(f"/{_WRAPPER}"):
+        return _Item(written, written)
+    if more := sorted(written.keys() - {"@type", "name", "version", "resource", "ttl"}):
+        raise _FlawedError(Flaw(codes.FIELD, (more[0],), f"`{more[0]}` cannot be said of a resource here"))
+    try:
+        wrapper = parse(_WRAPPER, {"ttl": written.get("ttl")})
+    except InvalidMessageError as error:
+        raise _FlawedError(Flaw(codes.FIELD, ("ttl",), error.faults[0].reason)) from error
+    ttl = wrapper.ttl.ToTimedelta().total_seconds() if wrapper.HasField("ttl") else None
+    return _Item(written, written.get("resource"), ("resource",), ttl)
 
 
 class ResourceReader:
@@ -79,11 +93,11 @@ class ResourceReader:
         """Takes in the item at `loc`; `kind` when the place says its type, and no `@type` does."""
         key = None
         try:
-            inner, path = unwrapped(item)
-            loc = (*loc, *path)
-            kind = kind or resource_type(inner)
-            key = self._key(kind, inner, loc)
-            self._take(kind, inner, loc, key)
+            found = _item(item)
+            loc = (*loc, *found.inside)
+            kind = kind or resource_type(found.resource)
+            key = _key(kind, found.resource)
+            self._take(kind, found, loc, key)
         except _FlawedError as error:
             self._problem(error.flaw, loc, kind)
             if key is None:
@@ -91,23 +105,14 @@ class ResourceReader:
             elif key not in self.good:
                 self.bad.add(key)
 
-    def _key(self, kind: type[EnvoyMessage], item: object, loc: Path) -> Key:
-        url = TYPE_URL_PREFIX + kind.DESCRIPTOR.full_name
-        field = kind.DESCRIPTOR.fields_by_name[name_field(url)]
-        name = None
-        if isinstance(item, Mapping):
-            name = item.get(field.name, item.get(field.camelcase_name))
-        if not isinstance(name, str) or not name:
-            raise _FlawedError(Flaw(codes.NAME, (), "the resource has no name", f"write `{field.name}: ...`"))
-        return Key(url, name)
-
-    def _take(self, kind: type[EnvoyMessage], item: object, loc: Path, key: Key) -> None:
-        assert isinstance(item, Mapping)
+    def _take(self, kind: type[EnvoyMessage], item: _Item, loc: Path, key: Key) -> None:
+        assert isinstance(item.written, Mapping)
+        assert isinstance(item.resource, Mapping)
         if key in self.good or key in self.bad:
             raise _FlawedError(
                 Flaw(codes.DUPLICATE, (), f"the file already has a resource of this type called `{key.name}`")
             )
-        data = {field: value for field, value in item.items() if field != "@type"}
+        data = {field: value for field, value in item.resource.items() if field != "@type"}
         try:
             message = parse(kind, data)
         except InvalidMessageError as error:
@@ -120,8 +125,8 @@ class ResourceReader:
         if found:
             raise _FlawedError(found[-1])
         self.good[key] = RawResource(
-            resource_of(message),
-            item,
+            resource_of(message, item.ttl),
+            item.written,
             self._document.text,
             loc,
             fetches(message),
@@ -134,6 +139,17 @@ class ResourceReader:
         if kind is not None and is_sensitive(TYPE_URL_PREFIX + kind.DESCRIPTOR.full_name, flaw.path):
             problem = without_text(problem)
         self.problems.append(problem)
+
+
+def _key(kind: type[EnvoyMessage], resource: object) -> Key:
+    url = TYPE_URL_PREFIX + kind.DESCRIPTOR.full_name
+    field = kind.DESCRIPTOR.fields_by_name[name_field(url)]
+    name = None
+    if isinstance(resource, Mapping):
+        name = resource.get(field.name, resource.get(field.camelcase_name))
+    if not isinstance(name, str) or not name:
+        raise _FlawedError(Flaw(codes.NAME, (), "the resource has no name", f"write `{field.name}: ...`"))
+    return Key(url, canonical(name))
 
 
 def without_text(problem: Problem) -> Problem:

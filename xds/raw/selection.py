@@ -36,7 +36,7 @@ class HostsOf(NamedTuple):
 
 def table_of(host: str) -> str:
     """The route table that a virtual host's name says it belongs to."""
-    return host.partition("/")[0]
+    return host.rpartition("/")[0]
 
 
 def in_order(files: Iterable[RawFile]) -> tuple[RawFile, ...]:
@@ -102,7 +102,8 @@ class Selection:
         more = self._hosts.get(resource.name)
         if not isinstance(resource, RouteTable) or raw.apart or not more:
             return resource
-        return RouteTable(types.ROUTE, resource.name, resource.head, (*resource.hosts, *more.values()))
+        hosts = (*resource.hosts, *more.values())
+        return RouteTable(types.ROUTE, resource.name, resource.head, hosts, ttl=resource.ttl)
 
     def _share_domains(self) -> dict[str, dict[str, Resource]]:
         """The virtual hosts with the domains that they get, by table."""
@@ -139,4 +140,4 @@ def without_domains(host: Resource, lost: frozenset[str]) -> Resource | None:
     if not left:
         return None
     message.domains[:] = left
-    return resource_of(message)
+    return resource_of(message, host.ttl)
