@@ -25,6 +25,10 @@ def kind(block: Block) -> str:
         return "services"
     if "service" in data:
         return "routes"
+    if "resources" in data and isinstance(data["resources"], list):
+        return "resources"
+    if "cluster_template" in data:
+        return "rotor"
     return "settings" if data.keys() <= Settings.model_fields.keys() else "nothing we know"
 
 
@@ -32,6 +36,8 @@ GOOD = [block for block in EXAMPLES if BROKEN not in block.info]
 ROUTES = [block for block in GOOD if kind(block) == "routes"]
 SERVICES = [block for block in GOOD if kind(block) == "services"]
 SETTINGS = [block for block in GOOD if kind(block) == "settings"]
+RESOURCES = [block for block in GOOD if kind(block) == "resources"]
+ROTOR = [block for block in GOOD if kind(block) == "rotor"]
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -41,7 +47,7 @@ def run(*arguments: str) -> tuple[int, str]:
 
 def test_every_example_is_checked_as_something() -> None:
     """No YAML is shown that nothing here looks at."""
-    assert [str(block) for block in GOOD if block not in (*ROUTES, *SERVICES, *SETTINGS)] == []
+    assert [str(block) for block in GOOD if block not in (*ROUTES, *SERVICES, *SETTINGS, *RESOURCES, *ROTOR)] == []
 
 
 @pytest.mark.parametrize("block", ROUTES, ids=str)
@@ -67,6 +73,16 @@ def test_service_files_have_no_problems(block: Block) -> None:
     reading = parse_services(block.text.encode(), str(block), default_namespace="default")
     assert reading.problems == ()
     assert reading.value
+
+
+@pytest.mark.parametrize("block", [*RESOURCES, *ROTOR], ids=str)
+def test_a_real_envoy_takes_resource_files(block: Block, tmp_path: Path) -> None:
+    file = tmp_path / "example.yaml"
+    file.write_text(block.text)
+    code, said = run("check", "--resources" if block in RESOURCES else "--rotor-static", str(file))
+    assert code == 0, said
+    # Services that the example refers to are none of its own.
+    assert set(re.findall(r": (error|warning) (\w+):", said)) <= {("warning", "X009")}
 
 
 @pytest.mark.parametrize("block", SETTINGS, ids=str)

@@ -13,6 +13,7 @@ from swashplate.metrics import Metrics
 from swashplate.settings import Settings
 from swashplate.status import StatusReport
 from tests.docs.pages import ROOT, Page, pages, written_by_hand
+from xds.raw import codes as resource_codes
 from xds.translate.finding import Code as Warned
 
 OPERATIONS = Page("docs/operations.md")
@@ -72,9 +73,9 @@ def test_warnings_are_those_of_translation() -> None:
 
 @pytest.mark.parametrize("page", pages(), ids=str)
 def test_problem_codes_exist(page: Page) -> None:
-    modules = (file_codes, service_codes, route_codes)
+    modules = (file_codes, service_codes, route_codes, resource_codes)
     known = {value.id for module in modules for value in vars(module).values() if isinstance(value, Code)}
-    assert set(re.findall(r"\b[FRS]0\d\d\b", page.text)) <= known
+    assert set(re.findall(r"\b[FRSX]0\d\d\b", page.text)) <= known
 
 
 def test_settings_in_backticks_have_the_values_that_are_told() -> None:
