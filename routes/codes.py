@@ -60,10 +60,11 @@ SERVICE_LEFT = Code(
     "The file described a service that is known, and now describes one that is not. The edit is not taken until the "
     "new one appears or the old one is gone, or until another file describes the old one.",
 )
+REFUSED = Code("R032", "Envoy itself refuses what becomes of the file: most often of a patch in it.")
 
 CODES: tuple[Code, ...] = (
     SUM, DESTINATION, UNKNOWN_DESTINATION, ONE_ACTION, MISPLACED, CATCH_ALL_MISSING, CATCH_ALL_NOT_LAST, UNREACHABLE,
     DUPLICATE_RULE, PATH, REGEX, SUBSTITUTION, ONE_OF, PER_TRY, UNSAFE_RETRY, STICKY, HEADER, HOST, DUPLICATE_HOST,
     HOST_TAKEN, SERVICE_TAKEN, NAMESPACE, LISTEN, PATCH, TLS, SUBSET_EMPTY, SERVICE_UNKNOWN, REDUNDANT, CORS,
-    EMPTY_DESTINATION, SERVICE_LEFT,
+    EMPTY_DESTINATION, SERVICE_LEFT, REFUSED,
 )  # fmt: skip

@@ -6,6 +6,7 @@ from discovery.merge import Conflict
 from mesh.service import ServiceName
 from operator_files.problem import Problem
 from operator_files.standing import Standing
+from swashplate.envoy_words import plain
 from swashplate.source_report import at
 from swashplate.status import (
     LingerReport,
@@ -100,7 +101,7 @@ def _rollout_report(rollout: RolloutStatus) -> RolloutReport:
 
 
 def _nack_report(nack: Nack) -> NackReport:
-    return NackReport(message=nack.message, version=nack.version, resources=nack.resources, at=at(nack.at))
+    return NackReport(message=plain(nack.message), version=nack.version, resources=nack.resources, at=at(nack.at))
 
 
 def _conflict(conflict: Conflict) -> str:

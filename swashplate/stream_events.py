@@ -4,8 +4,10 @@ import time
 
 from structlog.typing import FilteringBoundLogger
 
+from swashplate.envoy_words import plain
 from swashplate.metrics import Metrics
 from xds.resources.types import SHORT
+from xds.streams.census import known_type
 from xds.streams.convergence import Convergence
 from xds.streams.events import (
     Acked,
@@ -21,12 +23,28 @@ from xds.streams.events import (
 )
 
 
+class _OfType:
+    """The series of one type, looked up once."""
+
+    def __init__(self, metrics: Metrics, type_url: str) -> None:
+        name = self.name = SHORT.get(type_url, type_url)
+        self.pushes = metrics.pushes.labels(name)
+        self.push_bytes = metrics.push_bytes.labels(name)
+        self.acks = metrics.acks.labels(name)
+        self.nacks = metrics.nacks.labels(name)
+        self.change_to_ack = metrics.change_to_ack.labels(name)
+        self.convergence = metrics.convergence.labels(name)
+        self.gate_wait = metrics.gate_wait.labels(name)
+
+
 class StreamEvents:
     """Called with each event. What every proxy does on every push is a debug line; a refusal is a warning."""
 
     def __init__(self, metrics: Metrics, log: FilteringBoundLogger) -> None:
         self._metrics = metrics
-        self._log = log
+        # Bound here, not at each of some thousand lines a second that nobody wants to see.
+        self._log: FilteringBoundLogger = log.bind()
+        self._types: dict[str, _OfType] = {}
         self._convergence = Convergence()
 
     def __call__(self, event: Event) -> None:
@@ -42,7 +60,7 @@ class StreamEvents:
             case Closed():
                 self._closed(event)
             case Waited():
-                self._metrics.gate_wait.labels(SHORT.get(event.type_url, event.type_url)).observe(event.seconds)
+                self._of(event.type_url).gate_wait.observe(event.seconds)
             case Changed():
                 now = time.time()
                 self.settle(now)
@@ -57,7 +75,13 @@ class StreamEvents:
     def settle(self, now: float) -> None:
         """Note what changes have reached everybody by now, in unix seconds."""
         for arrival in self._convergence.arrived(now):
-            self._metrics.convergence.labels(SHORT.get(arrival.type_url, arrival.type_url)).observe(arrival.seconds)
+            self._of(arrival.type_url).convergence.observe(arrival.seconds)
+
+    def _of(self, type_url: str) -> _OfType:
+        if (found := self._types.get(type_url)) is None:
+            known = known_type(type_url)
+            found = self._types.setdefault(known, _OfType(self._metrics, known))
+        return found
 
     def _identified(self, event: Identified) -> None:
         self._metrics.streams.labels(event.variant).inc()
@@ -72,14 +96,14 @@ class StreamEvents:
         )
 
     def _pushed(self, event: Pushed) -> None:
-        name = SHORT.get(event.type_url, event.type_url)
-        self._metrics.pushes.labels(name).inc()
-        self._metrics.push_bytes.labels(name).inc(event.size)
+        of = self._of(event.type_url)
+        of.pushes.inc()
+        of.push_bytes.inc(event.size)
         self._convergence.pushed(event.type_url, event.origin, time.time())
         self._log.debug(
             "pushed",
             node=event.node.id,
-            type=name,
+            type=of.name,
             version=event.version,
             changed=event.changed,
             removed=event.removed,
@@ -87,24 +111,24 @@ class StreamEvents:
         )
 
     def _acked(self, event: Acked) -> None:
-        name = SHORT.get(event.type_url, event.type_url)
-        self._metrics.acks.labels(name).inc()
-        self._metrics.change_to_ack.labels(name).observe(event.since_change)
+        of = self._of(event.type_url)
+        of.acks.inc()
+        of.change_to_ack.observe(event.since_change)
         self._convergence.taken(event.type_url, event.origins, time.time())
         self._log.debug(
-            "acknowledged", node=event.node.id, type=name, version=event.version, seconds=round(event.seconds, 6)
+            "acknowledged", node=event.node.id, type=of.name, version=event.version, seconds=round(event.seconds, 6)
         )
 
     def _nacked(self, event: Nacked) -> None:
-        name = SHORT.get(event.type_url, event.type_url)
-        self._metrics.nacks.labels(name).inc()
+        of = self._of(event.type_url)
+        of.nacks.inc()
         self._convergence.lost(event.type_url, event.origins)
         self._log.warning(
             "proxy refused its configuration and keeps the one before",
             node=event.node.id,
-            type=name,
+            type=of.name,
             version=event.nack.version,
-            reason=event.nack.message,
+            reason=plain(event.nack.message),
             culprits=event.culprits[:10],
             resources=event.nack.resources[:10],
         )

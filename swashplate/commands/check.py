@@ -5,27 +5,36 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from operator_files.problem import Problem
 from swashplate import envoy_binary
+from swashplate.envoy_words import plain
 from swashplate.offline import Offline, read
 from swashplate.options import with_settings
 from swashplate.output import PROBLEMS, UnusableError, counted, format_option
+from swashplate.refusal import patched, refusal_problem
 from swashplate.rendering import messages
 from swashplate.settings import Settings, has_source
 from xds.resources.node import Node
 from xds.translate.finding import Finding
 
+_SUSPECTS: Final = 5
+"""How many files are named that a refusal may come from."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """What a real Envoy says: its version, and why it refuses the configuration (None: it takes it)."""
+    """What a real Envoy says: its version, and why it refuses the configuration (None: it takes it).
+
+    `problem` is the refusal as one of a file, where it can be told which.
+    """
 
     version: str
     refusal: str | None
+    problem: Problem | None = None
 
 
 @click.command(name="check", short_help="Check files, and ask a real Envoy.")
@@ -49,7 +58,7 @@ def command(settings: Settings, envoy: Path | None, no_envoy: bool, output: str,
         raise click.UsageError("there is nothing to check: give --services, --routes, --resources or files")
     try:
         offline = read(settings, files)
-        verdict = None if no_envoy else _ask(envoy, offline)
+        verdict = None if no_envoy else _ask(envoy, offline, settings.namespace)
     except OSError as failure:
         raise UnusableError(f"{failure.filename}: {failure.strerror}") from failure
     except envoy_binary.EnvoyFailedError as failure:
@@ -64,7 +73,7 @@ def command(settings: Settings, envoy: Path | None, no_envoy: bool, output: str,
         raise click.exceptions.Exit(PROBLEMS)
 
 
-def _ask(explicit: Path | None, offline: Offline) -> _Verdict | None:
+def _ask(explicit: Path | None, offline: Offline, namespace: str) -> _Verdict | None:
     envoy = envoy_binary.find(explicit)
     if envoy is None:
         return None
@@ -72,9 +81,12 @@ def _ask(explicit: Path | None, offline: Offline) -> _Verdict | None:
     release = ".".join(map(str, version))
     for nodes, snapshot in offline.views.kinds(Node("check", "check", version=version)):
         elsewhere = offline.views.clusters_elsewhere(snapshot)
-        reason = envoy_binary.refusal(envoy, envoy_binary.static_bootstrap(messages(snapshot), elsewhere))
-        if reason is not None:
-            return _Verdict(release, f"(as a node of {nodes}) {reason}" if nodes else reason)
+        bootstrap = envoy_binary.static_bootstrap(messages(snapshot), elsewhere)
+        words = envoy_binary.refusal(envoy, bootstrap)
+        if words is not None:
+            reason = f"(as a node of {nodes}) {plain(words)}" if nodes else plain(words)
+            problem = refusal_problem(words, bootstrap, offline.views.mesh, namespace, f"Envoy {release}")
+            return _Verdict(release, reason, problem)
     return _Verdict(release, None)
 
 
@@ -83,8 +95,12 @@ def _show(offline: Offline, findings: Sequence[Finding], verdict: _Verdict | Non
         click.echo(_coloured(problem))
     for finding in findings:
         click.echo(f"{finding.service}: {click.style('warning', 'yellow')} {finding.code}: {finding.reason}")
-    if verdict is not None and verdict.refusal is not None:
+    if verdict is not None and verdict.problem is not None:
+        click.echo(_coloured(verdict.problem))
+    elif verdict is not None and verdict.refusal is not None:
         click.echo(f"{click.style('error', 'red')}: Envoy {verdict.version} refuses this: {verdict.refusal}")
+        if suspects := sorted(patched(offline.views.mesh))[:_SUSPECTS]:
+            click.echo(f"  look first at what has patches: {', '.join(suspects)}")
     click.echo(_summary(offline, len(findings), verdict), err=True)
 
 
@@ -111,7 +127,10 @@ def _summary(offline: Offline, findings: int, verdict: _Verdict | None) -> str:
 def _as_data(offline: Offline, findings: Sequence[Finding], verdict: _Verdict | None) -> dict[str, Any]:
     return {
         "files": offline.files,
-        "problems": [problem.to_dict() for problem in offline.problems],
+        "problems": [
+            problem.to_dict()
+            for problem in (*offline.problems, *((verdict.problem,) if verdict and verdict.problem else ()))
+        ],
         "warnings": [
             {"service": str(finding.service), "code": str(finding.code), "reason": finding.reason}
             for finding in findings

@@ -138,7 +138,38 @@ def test_an_envoy_refuses_it(site: Site, newest_envoy: Path) -> None:
     result = check(site, "--envoy", newest_envoy)
     assert result.exit_code == 1
     assert "refuses this: " in result.stdout
+    assert f"look first at what has patches: {site.root}/routes/web.yaml" in result.stdout
     assert "1 error" in result.stderr
+
+
+@pytest.mark.envoy
+@pytest.mark.parametrize(
+    ("patch", "said"),
+    [
+        (
+            "{cluster: canary, merge: {connect_timeout: 0s}}",
+            "the cluster `checkout/canary`: Cluster.ConnectTimeout: value must be greater than 0s",
+        ),
+        (
+            "{virtual_host: true, merge: {retry_policy: {retry_on: x, retry_back_off: {base_interval: 0s}}}}",
+            "the virtual host `egress/checkout`: RetryBackOff.BaseInterval: value must be greater than 0s",
+        ),
+    ],
+)
+def test_a_refusal_is_a_problem_of_the_patch_it_comes_from(
+    site: Site, newest_envoy: Path, patch: str, said: str
+) -> None:
+    site.write(
+        "routes/checkout.yaml",
+        f"{ROUTES}patches:\n- {{cluster: stable, merge: {{alt_stat_name: x}}}}\n- {{route: main, merge: {{decorator: {{operation: x}}}}}}\n- {patch}\n",
+    )
+    result = check(site, "--envoy", newest_envoy)
+    assert result.exit_code == 1
+    assert "checkout.yaml:10:3: error R032: Envoy 1." in result.stdout
+    assert said in result.stdout
+    assert len(result.stdout.splitlines()) == 3
+    problems = json.loads(check(site, "--envoy", newest_envoy, "-o", "json").stdout)["problems"]
+    assert [problem["code"] for problem in problems] == ["R032"]
 
 
 @pytest.mark.parametrize(
