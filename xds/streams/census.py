@@ -4,9 +4,18 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
+from xds.resources import types
 from xds.streams.belief import sync_state, unanswered_since
 from xds.streams.status import SyncState
 from xds.streams.stream import Stream
+
+OTHER_TYPE: Final = "other"
+
+
+def known_type(type_url: str) -> str:
+    """The type to count under. Those that nobody knows share one: clients can make up any number of them."""
+    return type_url if type_url in types.SHORT else OTHER_TYPE
+
 
 _WORST: Final = (
     SyncState.NACKED,
@@ -41,8 +50,9 @@ class Census:
         self.streams[stream.variant] += 1
         self.waiting.update(stream.waiting)
         worst = self.nodes.get(node.id, SyncState.SYNCED)
-        for url, state in stream.types.items():
-            progress, _ = sync_state(state, stream.target(url))
+        for type_url, state in stream.types.items():
+            progress, _ = sync_state(state, stream.target(type_url))
+            url = known_type(type_url)
             self.types[url, progress] += 1
             worst = min(worst, progress, key=_WORST.index)
             if state.quarantine.bad:

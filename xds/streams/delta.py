@@ -24,7 +24,7 @@ class DeltaType(TypeState):
         if self.sub.wildcard and not before.wildcard:
             self.must_answer = True
             if not first:
-                self.base = ()
+                self.start_over(before.names)
         if first and request.initial_versions:
             self.owed.update({n: v for n, v in request.initial_versions.items() if n in self.sub})
         for name in request.subscribe:
@@ -32,6 +32,8 @@ class DeltaType(TypeState):
                 self.owed[name] = NONE
         for name in request.unsubscribe:
             self._forget(name, named_before=name in before.names)
+        if before.wildcard and not self.sub.wildcard:
+            self.forget_unsubscribed()
         return answer
 
     def _forget(self, name: str, named_before: bool) -> None:

@@ -1,13 +1,12 @@
 """What happens on streams, told as it happens, for logs and metrics."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from xds.resources.node import Node
 from xds.streams.status import Nack
 
 
-@dataclass(frozen=True, slots=True)
-class Identified:
+class Identified(NamedTuple):
     """A client's first request said who it is."""
 
     node: Node
@@ -15,8 +14,7 @@ class Identified:
     peer: str
 
 
-@dataclass(frozen=True, slots=True)
-class Pushed:
+class Pushed(NamedTuple):
     """A response was handed to the host. `size` in bytes; `origin`: when its cause happened, in unix seconds."""
 
     node: Node
@@ -28,8 +26,7 @@ class Pushed:
     origin: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Acked:
+class Acked(NamedTuple):
     """`seconds` from sending to the ACK; `since_change` from the event that caused the response.
 
     `origins`: when the causes of all the responses that it answers happened, in unix seconds.
@@ -43,8 +40,7 @@ class Acked:
     origins: tuple[float, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Nacked:
+class Nacked(NamedTuple):
     """`culprits` are the resources now known to be the reason; empty while they are being looked for."""
 
     node: Node
@@ -54,8 +50,7 @@ class Nacked:
     origins: tuple[float, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Waited:
+class Waited(NamedTuple):
     """Listeners or routes that waited for clusters to be warm may now go ahead, all of them."""
 
     node: Node
@@ -63,15 +58,13 @@ class Waited:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(NamedTuple):
     """Views may have changed, by what happened at `origin` (unix seconds); streams are told now."""
 
     origin: float
 
 
-@dataclass(frozen=True, slots=True)
-class Closed:
+class Closed(NamedTuple):
     """The stream is over. `node` is None if the client never said who it is.
 
     `unanswered`: of the responses that it leaves unanswered, the type, and when the cause happened.
@@ -83,15 +76,13 @@ class Closed:
     unanswered: tuple[tuple[str, float], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(NamedTuple):
     """More streams wanted to begin at once than are admitted."""
 
     peer: str
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(NamedTuple):
     """A bug of ours ended a stream."""
 
     node: Node | None

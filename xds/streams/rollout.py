@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from xds.resources import types
 from xds.resources.resource import Resource
 from xds.resources.resource_set import EMPTY, ResourceSet
-from xds.resources.snapshot import NOTHING, Layers, Snapshot
+from xds.resources.snapshot import NOTHING, Layers, Snapshot, find
 from xds.streams import blame
 from xds.streams.held_back import held_back
 from xds.streams.shared import Shared
@@ -74,7 +74,8 @@ class Rollout:
         """The client comes with these listeners or routes from an earlier stream: they are its first "before"."""
         self._released[type_url] = layers
 
-    def retarget(self, target: Snapshot) -> None:
+    def retarget(self, target: Snapshot, clusters: TypeState | None) -> None:
+        """`clusters` tells what the client has by now: what it never had need not linger."""
         old, self.target = self.target, target
         before, after = old.layers.get(types.CLUSTER, ()), target.layers.get(types.CLUSTER, ())
         if before == after and not self._gone:
@@ -83,7 +84,8 @@ class Rollout:
         for resource in difference.changed:
             self._gone.pop(resource.name, None)
         for name in difference.removed:
-            if (cluster := old.get(types.CLUSTER, name)) is not None:
+            cluster = old.get(types.CLUSTER, name)
+            if cluster is not None and (clusters is None or find(clusters.base, name) is not None):
                 wanted = (old.get(types.ENDPOINT, n) for n in assignments_of(cluster))
                 self._gone[name] = _Gone(cluster, tuple(found for found in wanted if found is not None))
         self._linger()

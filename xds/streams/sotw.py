@@ -27,17 +27,16 @@ class SotwType(TypeState):
         answer = self.answered(request, now)
         before, self.sub = self.sub, self.sub.replaced(request.names, legacy=self.legacy)
         added = self.sub.names - before.names
-        if self.sub is not before:
-            for name in before.names - self.sub.names:
-                self.owed.pop(name, None)
-                self.again.discard(name)
+        if (before.wildcard and not self.sub.wildcard) or before.names - self.sub.names:
+            self.forget_unsubscribed()
         first, self.started = not self.started, True
+        full = self.type_url in FULL_STATE_TYPES
+        everything = self.sub.wildcard and not before.wildcard
         if first:
             self.client_version = request.version
-            self.must_answer = self.type_url in FULL_STATE_TYPES and self.subscribed
-        elif self.sub.wildcard and not before.wildcard:
-            self.must_answer = True
-        if added and self.type_url in FULL_STATE_TYPES:
+        elif everything and not full:
+            self.start_over(before.names)
+        if full and (added or everything):
             self.must_answer = True
         elif added and first and not self.unknown_past and self.base:
             self.again |= added

@@ -73,6 +73,7 @@ class Stream:
     def __init__(self, server: Server, variant: Variant, only_type: str | None, peer: str, now: float) -> None:
         self.node: Node | None = None
         self.types: dict[str, TypeState] = {}
+        self._in_order: list[TypeState] = []
         self._server = server
         self._variant = variant
         self._only_type = only_type
@@ -99,6 +100,7 @@ class Stream:
                 raise StreamError(Code.RESOURCE_EXHAUSTED, f"more than {MAX_TYPES} types on one stream")
             state = self.types[type_url] = self._variant.state(type_url, self._server.shared)
             state.abilities = self._abilities
+            self._in_order = sorted(self.types.values(), key=lambda state: _rank(state.type_url))
             self._begin(state, request)
         if max(len(request.names), len(request.subscribe), len(request.unsubscribe)) > MAX_NAMES:
             raise StreamError(Code.RESOURCE_EXHAUSTED, f"more than {MAX_NAMES} names in one request")
@@ -158,7 +160,7 @@ class Stream:
             self._rollout.begin_with(state.type_url, layers)
         elif state.type_url == types.CLUSTER:
             target, self._rollout.target = self._rollout.target, before
-            self._rollout.retarget(target)
+            self._rollout.retarget(target, state)
 
     def _before(self, type_url: str, version: str) -> Snapshot | None:
         """A snapshot that had this version of a type, if one is still known."""
@@ -172,7 +174,7 @@ class Stream:
             return
         target = self._server.view_of(self.node)
         if target is not self._rollout.target:
-            self._rollout.retarget(target)
+            self._rollout.retarget(target, self.types.get(types.CLUSTER))
             self._changed_at = now
             # Once it has been given something with a ttl, it may have that for longer than the view does.
             self._confirming = self._confirming or (self._abilities.ttl and target.expires)
@@ -181,12 +183,13 @@ class Stream:
         """The next response to write, newest state first in make-before-break order; None if none is due."""
         self._rollout.settle(now, self.types)
         while True:
-            for type_url in [*types.ORDER, *(self.types.keys() - set(types.ORDER))]:
-                state = self.types.get(type_url)
-                if state is None or state.awaits_answer(now, self._server.pace.patience):
+            for state in self._in_order:
+                if state.awaits_answer(now, self._server.pace.patience):
                     continue
-                shown = self._rollout.shown(type_url, now, self.types)
-                if shown is not None and (data := self._take(state, shown, now)) is not None:
+                shown = self._rollout.shown(state.type_url, now, self.types)
+                if shown is None or state.has_all(shown):
+                    continue
+                if (data := self._take(state, shown, now)) is not None:
                     return data
             if not any(state.pass_over() for state in self.types.values()):
                 self._tell_waits()
@@ -274,7 +277,6 @@ class Stream:
         if (node := self.node) is None:
             return None
         target = self._rollout.target
-        known = sorted(self.types.values(), key=lambda state: _rank(state.type_url))
         return ClientStatus(
             node.id,
             node.cluster,
@@ -282,7 +284,7 @@ class Stream:
             self._variant.name,
             self._peer,
             self._opened,
-            tuple(type_status(state, target.layers.get(state.type_url, ())) for state in known),
+            tuple(type_status(state, target.layers.get(state.type_url, ())) for state in self._in_order),
             self._rollout.status(),
         )
 

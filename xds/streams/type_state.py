@@ -104,6 +104,16 @@ class TypeState:
         if known is not None:
             self.base = known
 
+    def start_over(self, names: Iterable[str]) -> None:
+        """Everything is wanted from now on, so everything is sent; of these, which the client has, also the loss."""
+        self.again |= {name for name in names if find(self.base, name) is not None}
+        self.base = ()
+
+    def forget_unsubscribed(self) -> None:
+        """Nothing is owed about a name that the client does not want any more."""
+        self.owed = {name: version for name, version in self.owed.items() if name in self.sub}
+        self.again = {name for name in self.again if name in self.sub}
+
     def request(self, request: Request, now: float) -> Answer | None:
         """Takes in a request; what it answers, if it answers anything."""
         raise NotImplementedError
@@ -363,6 +373,8 @@ class TypeState:
 
     def brought_along(self, target: Layers) -> list[str]:
         """Names that the client holds from an earlier stream and that are not in the target."""
+        if not self.owed and not self.again:
+            return []
         names = [n for n, version in self.owed.items() if version != NONE and not self._is_nothing(n, version)]
         names += [name for name in self.again - self.owed.keys() if find(self.base, name) is not None]
         return [name for name in names if find(target, name) is None]
@@ -370,6 +382,14 @@ class TypeState:
     def _is_nothing(self, name: str, version: str | None) -> bool:
         """Whether what the client has of a name is the answer to a name that there is not."""
         return self.type_url == types.ENDPOINT and version == empty_assignment(name).version
+
+    def has_all(self, shown: Layers) -> bool:
+        """Whether it is sure without comparing anything that there is nothing to send."""
+        return (
+            self.base == shown
+            and not (self.owed or self.again or self.must_answer)
+            and bool(self.sent_version or self.acked_version)
+        )
 
     def pending(self, shown: Layers) -> bool:
         """Whether `changes` would find anything."""
