@@ -14,7 +14,7 @@ from aiohttp.web import Application, Request
 import envoy_api
 from swashplate.address import CannotListenError
 from tests.swashplate.site import EVEN, Running, Site, until
-from xds.host.polls import Polled, Polls
+from xds.host.polls import Polled, Polls, content
 from xds.host.rest import RestPolling, config_source
 from xds.resources import types
 from xds.resources.node import Node
@@ -178,6 +178,15 @@ async def test_secrets_are_served(here: Running) -> None:
         (found,) = contents(envoy_api.parse(RESPONSE, await response.json()))
     assert found == secret
     assert told == [Polled(Node("poller-1", "web"), types.SECRET, told[0].version, unchanged=False)]
+
+
+async def test_collections_are_polled_by_their_names() -> None:
+    names = ["xdstp://here/envoy.config.cluster.v3.Cluster/shop/a", "xdstp://here/envoy.config.cluster.v3.Cluster/b"]
+    resources = [Resource(types.CLUSTER, name, b"") for name in names]
+    snapshot = Snapshot({types.CLUSTER: (ResourceSet.of(resources),)})
+    collection = "xdstp://here/envoy.config.cluster.v3.Cluster/shop/*"
+    assert content(snapshot, types.CLUSTER, [collection]).resources == (resources[0],)
+    assert content(snapshot, types.CLUSTER, ["*"]).resources == (resources[1], resources[0])
 
 
 async def test_many_at_once(here: Running) -> None:

@@ -12,6 +12,7 @@ from xds.resources import types
 from xds.resources.node import Node
 from xds.resources.resource import Resource, checksum_text
 from xds.resources.snapshot import Snapshot
+from xds.resources.xdstp import canonical
 from xds.streams.subscription import LEGACY_WILDCARD_TYPES, Subscription
 from xds.streams.type_state import empty_assignment
 
@@ -61,11 +62,12 @@ class Polls:
 
 def content(snapshot: Snapshot, type_url: str, names: Iterable[str]) -> Content:
     """What a client with this view is answered; see Polls.content."""
-    wanted = Subscription().replaced(names, legacy=type_url in LEGACY_WILDCARD_TYPES)
+    wanted = Subscription().replaced(map(canonical, names), legacy=type_url in LEGACY_WILDCARD_TYPES)
+    layers = snapshot.layers.get(type_url, ())
     found = {resource.name: resource for resource in snapshot.all(type_url)} if wanted.wildcard else {}
-    for name in wanted.names:
-        resource = snapshot.get(type_url, name) or _nothing(type_url, name)
-        if resource is not None:
+    found.update((resource.name, resource) for resource in wanted.named_in(layers))
+    for name in wanted.names - found.keys() - wanted.names.collections:
+        if (resource := _nothing(type_url, name)) is not None:
             found[name] = resource
     resources = tuple(found[name] for name in sorted(found))
     return Content(checksum_text(*(resource.checksum for resource in resources)), resources)
