@@ -1,11 +1,12 @@
 """A gRPC client in a process of its own (a process has one bootstrap): commands on stdin, answers on stdout, as JSON.
 
-    {"do": "call", "target": "checkout", "times": 100, "metadata": {}, "path": "/test.Echo/Say", "timeout": 5}
+    {"do": "call", "target": "checkout", "times": 100, "metadata": {}, "path": "/test.Echo/Say", "timeout": 5,
+     "at_once": 1}
     {"do": "start", "target": "checkout"}     calls without a pause, until
     {"do": "stop"}                            which tells of them all, and
     {"do": "so far"}                          which tells of those since it was last asked
 
-An answer is {"answers": {name: count}, "errors": {"STATUS: details": count}, "seconds": duration of the longest call}.
+An answer is {"answers": {name: count}, "errors": {"STATUS: details": count}, "seconds": of the longest call}.
 """
 
 import json
@@ -13,6 +14,8 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import grpc
@@ -26,7 +29,7 @@ class Tally:
         self.errors: Counter[str] = Counter()
         self.longest = 0.0
 
-    def call(self, channel: grpc.Channel, path: str, timeout: float, metadata: dict[str, str]) -> None:
+    def call(self, channel: grpc.Channel, path: str, timeout: float, metadata: Mapping[str, str]) -> None:
         began = time.monotonic()
         say: Any = channel.unary_unary(path)
         try:
@@ -72,6 +75,29 @@ class Load:
         return self._all.told()
 
 
+def call(
+    channel: grpc.Channel,
+    times: int = 1,
+    at_once: int = 1,
+    path: str = PATH,
+    timeout: float = 10.0,
+    metadata: Mapping[str, str] = MappingProxyType({}),
+    **_: object,
+) -> Tally:
+    tally = Tally()
+
+    def one_after_another() -> None:
+        for _ in range(times):
+            tally.call(channel, path, timeout, metadata)
+
+    threads = [threading.Thread(target=one_after_another) for _ in range(at_once)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return tally
+
+
 def main() -> None:
     channels: dict[str, grpc.Channel] = {}
     load: Load | None = None
@@ -81,15 +107,7 @@ def main() -> None:
             channels[command["target"]] = grpc.insecure_channel(f"xds:///{command['target']}")
         match command["do"]:
             case "call":
-                tally = Tally()
-                for _ in range(command.get("times", 1)):
-                    tally.call(
-                        channels[command["target"]],
-                        command.get("path", PATH),
-                        command.get("timeout", 10.0),
-                        command.get("metadata", {}),
-                    )
-                answer = tally.told()
+                answer = call(channels[command["target"]], **command).told()
             case "start":
                 load = Load(channels[command["target"]])
                 answer = {}

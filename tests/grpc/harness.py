@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import sys
-from collections import Counter
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -14,6 +13,7 @@ import grpc.aio
 
 from swashplate.address import Address
 from swashplate.bootstrap import Client, grpc_bootstrap
+from tests.e2e.harness.wait import until
 
 HERE = Path(__file__).parent
 SAYS_WHAT_IS_MISSING = {"GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING": "true"}
@@ -83,7 +83,7 @@ class Caller(Child):
         self._turn = asyncio.Lock()
 
     async def call(self, target: str, times: int = 1, **how: Any) -> Told:
-        """So many calls, one after another. `metadata`, `path`, `timeout` as in caller.py."""
+        """So many calls, one after another. `metadata`, `path`, `timeout`, `at_once` as in caller.py."""
         return await self._told(do="call", target=target, times=times, **how)
 
     async def start(self, target: str) -> None:
@@ -116,7 +116,7 @@ class Backend:
     def __init__(self, name: str) -> None:
         self.name = name
         self.port = 0
-        self.calls: Counter[str] = Counter()
+        self.calls = 0
         self._failed = 0
         self._server = grpc.aio.server()
 
@@ -140,7 +140,7 @@ class Backend:
 
     async def _answer(self, _request: bytes, context: Any) -> bytes:
         asked = dict(context.invocation_metadata())
-        self.calls[context.method if hasattr(context, "method") else ""] += 1
+        self.calls += 1
         if "delay" in asked:
             await asyncio.sleep(float(asked["delay"]))
         if self._failed < int(asked.get("fail-first", "0")):
@@ -149,12 +149,21 @@ class Backend:
         return self.name.encode()
 
 
-class _Any(grpc.GenericRpcHandler):  # type: ignore[type-arg]
+class _Any(grpc.GenericRpcHandler):
     def __init__(self, answer: Any) -> None:
         self._handler: Any = grpc.unary_unary_rpc_method_handler(answer)
 
     def service(self, handler_call_details: Any) -> Any:
         return self._handler
+
+
+async def until_answered(caller: Caller, target: str, backend: str) -> None:
+    """Waits until a call is answered by that backend."""
+
+    async def is_answered() -> bool:
+        return set((await caller.call(target)).answers) == {backend}
+
+    await until(is_answered, f"{backend} to answer for {target}")
 
 
 def bootstrap_file(path: Path, server: Address, node: str, **metadata: str) -> Path:

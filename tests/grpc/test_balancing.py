@@ -11,6 +11,12 @@ from tests.grpc.harness import Backend, Caller
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
+def split(share: int) -> dict[str, object]:
+    """A route file that gives `new` that share in percent, and `old` the rest."""
+    to = {"old": f"{100 - share}%", "new": f"{share}%"}
+    return {"subsets": {"old": {"v": "1"}, "new": {"v": "2"}}, "rules": [{"name": "all", "to": to}]}
+
+
 async def until_answered_by(caller: Caller, wanted: set[str]) -> None:
     """Waits until the load that goes on is answered by these alone, and by all of them."""
 
@@ -51,25 +57,21 @@ async def test_zones_get_their_share_by_their_endpoints(shared: Site, caller: Ca
 async def test_a_split_has_its_shares(shared: Site, caller: Caller) -> None:
     async with Backend("old") as old, Backend("new") as new:
         shared.service("shares", old.endpoint(v="1"), new.endpoint(v="2"))
-        split = {"to": {"old": "90%", "new": "10%"}}
-        shared.route("shares", {"subsets": {"old": {"v": "1"}, "new": {"v": "2"}}, "rules": [{"name": "all", **split}]})
+        shared.route("shares", split(10))
+        await until_all_answer(caller, "shares", 2)
         told = await caller.call("shares", 2000)
         assert told.backends == {"old", "new"}
         assert 130 < told.answers["new"] < 270  # 200, give or take five standard deviations
 
 
 async def test_an_edit_moves_every_call_and_fails_none(shared: Site, caller: Caller) -> None:
-    def route(share: int) -> None:
-        split = {"old": f"{100 - share}%", "new": f"{share}%"}
-        shared.route("moves", {"subsets": {"old": {"v": "1"}, "new": {"v": "2"}}, "rules": [{"name": "all", "to": split}]})
-
     async with Backend("old") as old, Backend("new") as new:
         shared.service("moves", old.endpoint(v="1"), new.endpoint(v="2"))
-        route(0)
+        shared.route("moves", split(0))
         await caller.start("moves")
         await until_answered_by(caller, {"old"})
         for share, wanted in ((50, {"old", "new"}), (100, {"new"}), (0, {"old"})):
-            route(share)
+            shared.route("moves", split(share))
             await until_answered_by(caller, wanted)
         assert (await caller.stop()).backends == {"old", "new"}
 
@@ -94,9 +96,13 @@ async def test_no_endpoint_is_said_at_once(shared: Site, caller: Caller) -> None
         shared.service("empties", only.endpoint(v="1"))
         rule = {"name": "all", "to": "none"}
         shared.route("empties", {"subsets": {"none": {"v": "0"}}, "rules": [rule]})
-        told = await caller.call("empties", timeout=10)
-        assert [error.partition(":")[0] for error in told.errors] == ["UNAVAILABLE"]
-        assert told.seconds < 5
+
+        async def says_so() -> bool:
+            told = await caller.call("empties", timeout=10)
+            assert told.seconds < 5
+            return {error.partition(":")[0] for error in told.errors} == {"UNAVAILABLE"}
+
+        await until(says_so, "calls to fail")
 
 
 async def test_a_header_stays_with_its_endpoint(shared: Site, caller: Caller) -> None:
@@ -104,6 +110,11 @@ async def test_a_header_stays_with_its_endpoint(shared: Site, caller: Caller) ->
         shared.service("sticks", a.endpoint(), b.endpoint(), c.endpoint())
         rule = {"name": "all", "to": "sticks", "sticky": {"header": "x-user"}}
         shared.route("sticks", {"rules": [rule], "cluster": {"lb": "ring_hash"}})
+
+        async def has_the_policy() -> bool:
+            return len((await caller.call("sticks", 12, metadata={"x-user": "jo"})).answers) == 1
+
+        await until(has_the_policy, "the ring")
         who = [(await caller.call("sticks", 5, metadata={"x-user": f"user-{n}"})).backends for n in range(20)]
         assert all(len(backends) == 1 for backends in who)
         assert len(set.union(*who)) > 1
