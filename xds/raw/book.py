@@ -66,9 +66,8 @@ class RawBook:
 
     @property
     def stale(self) -> tuple[str, ...]:
-        """Paths of files that are not wholly in force as they are now."""
-        broken = {problem.file for problem in self._files.problems if problem.is_error}
-        return tuple(sorted({*self._files.stale, *broken}))
+        """Paths of files of which nothing is in force as it is now."""
+        return self._files.stale
 
     @property
     def good_texts(self) -> Mapping[str, str]:
