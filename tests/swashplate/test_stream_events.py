@@ -29,7 +29,11 @@ NODE = Node("web-1", "web", user_agent="envoy 1.40.0")
         ),
         (Closed(NODE, 5.0, "bye"), "info", ""),
         (Closed(None, 5.0, "bye"), "info", ""),
-        (Pushed(NODE, "type.googleapis.com/other.Type", "v", 1, 0, 1), "debug", "other.Type"),
+        (
+            Pushed(NODE, "type.googleapis.com/other.Type", "v", 1, 0, 1),
+            "debug",
+            'swashplate_pushes_total{type="other"} 1.0',
+        ),
     ],
 )
 def test_event(event: Event, level: str, metric: str) -> None:

@@ -136,8 +136,8 @@ class Carrier:
         """Ends by itself with the call: a read that is cancelled leaks in grpcio (grpc issue 43360)."""
         try:
             while (data := await self._call.read()) is not grpc.aio.EOF:
-                self.stream.receive(data, clock.now())
-                self.wake.set()
+                if self.stream.receive(data, clock.now()):
+                    self.wake.set()
         except StreamError as error:
             self.end(End(STATUS[error.code], str(error)))
         except CALL_ENDED:

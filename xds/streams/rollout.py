@@ -123,12 +123,11 @@ class Rollout:
 
     def _brought_along(self, states: Mapping[str, TypeState]) -> set[str]:
         """Names that the client holds from an earlier stream and that are not in the target."""
-        return {
-            name
-            for url in self._lingering
-            if (state := states.get(url)) is not None
-            for name in state.brought_along(self.target.layers.get(url, ()))
-        }
+        found: set[str] = set()
+        for url in self._lingering:
+            if (state := states.get(url)) is not None and (state.owed or state.again):
+                found.update(state.brought_along(self.target.layers.get(url, ())))
+        return found
 
     def may_remove(self, name: str) -> bool:
         """Whether what the client brought along has drained."""

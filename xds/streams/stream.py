@@ -22,7 +22,7 @@ from xds.streams.rollout import GATED, Pace, Rollout, assignments_of
 from xds.streams.shared import Shared
 from xds.streams.sotw import SotwType
 from xds.streams.status import ClientStatus
-from xds.streams.type_state import Before, Frame, TypeState
+from xds.streams.type_state import Answer, Before, Frame, TypeState
 
 MAX_TYPES: Final = 64
 """Types one stream may subscribe to; Envoy has about ten, so more is a client gone wrong."""
@@ -86,8 +86,11 @@ class Stream:
         self._confirming = False
         self._rollout = Rollout(server.shared, server.pace)
 
-    def receive(self, data: bytes, now: float) -> None:
-        """The client said something. Raises StreamError where the stream can't go on."""
+    def receive(self, data: bytes, now: float) -> bool:
+        """The client said something; whether there may be something to send now.
+
+        Raises StreamError where the stream can't go on.
+        """
         try:
             request = self._variant.parse(data)
         except wire.MalformedRequestError as error:
@@ -109,13 +112,22 @@ class Stream:
             state.force(self._warming)
             self._warming = frozenset()
         if answer is None:
-            return
+            return True
         if answer.nack is not None:
             self._server.on_event(Nacked(node, type_url, answer.nack, answer.culprits, answer.origins))
         elif not (sent := answer.sent).heartbeat:
             self._server.on_event(
                 Acked(node, type_url, sent.version, now - sent.at, now - sent.origin, answer.origins)
             )
+        return not self._changes_nothing(state, answer)
+
+    def _changes_nothing(self, state: TypeState, answer: Answer) -> bool:
+        """Whether this is the most frequent thing that clients say: that they have taken some assignments."""
+        return (
+            state.type_url == types.ENDPOINT
+            and answer.nack is None
+            and not (state.owed or state.again or state.must_answer or state.quarantine or self._confirming)
+        )
 
     def _identify(self, request: wire.Request, now: float) -> Node:
         """The node is sure to be in the first request only; a later one that differs is not believed."""
