@@ -24,10 +24,10 @@ _HEAD: Final = """\
 
 <!-- Written by `python -m xds.raw.reference` from xds/raw/model.py. -->
 
-`--resources PATH` names a directory of `*.yaml`, `*.yml` and `*.json` files (in any depth; names that begin with a dot
-are left out), or one such file. They hold Envoy's own messages in the form of its file subscriptions, and are served
-as they are written, beside what is made of services and routes. Without `--services` and `--routes`, they are all
-that is served. The directory is watched.
+`--resources PATH` names a directory of `*.yaml`, `*.yml` and `*.json` files (in any depth; names that begin with a
+dot are left out), or one such file. They hold Envoy's own messages in the form of its file subscriptions, and are
+served as they are written, beside what is made of services and routes. Without `--services` and `--routes`, they
+are all that is served. The directory is watched.
 
 ```yaml
 # yaml-language-server: $schema=../schema/resources.v1.json
@@ -52,24 +52,24 @@ resources:
 
 ## How it is read
 
-**Types.** Any message of Envoy's v3 API that has a name: clusters, assignments (ClusterLoadAssignment), listeners, route
-tables (RouteConfiguration), virtual hosts, scoped routes, secrets, filter configs (TypedExtensionConfig), runtime
-layers (Runtime). Fields are checked against the API; their names are those of the proto files or lowerCamelCase. A
-resource in an `envoy.service.discovery.v3.Resource` may have a `ttl`.
+**Types.** Any message of Envoy's v3 API that has a name: clusters, assignments (ClusterLoadAssignment), listeners,
+route tables (RouteConfiguration), virtual hosts, scoped routes, secrets, filter configs (TypedExtensionConfig),
+runtime layers (Runtime). Fields are checked against the API; their names are those of the proto files or
+lowerCamelCase. A resource in an `envoy.service.discovery.v3.Resource` may have a `ttl`.
 
 **Last good wins, for each resource.** A resource with an error keeps its last good version, and is left out where
 there was none; all others of the file are taken. One that is deleted is gone at once, unless something in the file
-cannot even be told by type and name: that may be the one, so nothing goes until it is mended. A file that is no YAML,
-or whose `nodes` has an error, stays as it was. After a restart (with `--state`), a file that is missing or empty is held
-until `swashplate confirm`. The state directory then holds the secrets of these files too.
+cannot even be told by type and name: that may be the one, so nothing goes until it is mended. A file that is no
+YAML, or whose `nodes` has an error, stays as it was. After a restart (with `--state`), a file that is missing or
+empty is held until `swashplate confirm`. The state directory then holds the secrets of these files too.
 
 **Names.** Of two resources with one type and name, that of the more special file wins for a node: `ids` before
-`metadata` before `clusters` before everybody, then the path that comes first. In files for exactly the same nodes the
-loser is an error. A raw resource takes the place of a generated one of its type and name, which is a warning.
+`metadata` before `clusters` before everybody, then the path that comes first. In files for exactly the same nodes
+the loser is an error. A raw resource takes the place of a generated one of its type and name, which is a warning.
 
 **Virtual hosts** are named `table/name`, and join that table: `egress/...` is that of the egress listener. A domain
-belongs to one virtual host of a table. A generated virtual host loses it to a raw one (a warning), and of two raw ones
-the later loses it (an error). It loses that domain only; one that has none left is not served.
+belongs to one virtual host of a table. A generated virtual host loses it to a raw one (a warning), and of two raw
+ones the later loses it (an error). It loses that domain only; one that has none left is not served.
 
 **Listeners.** A generated listener is left out where a raw one listens at its address; `0.0.0.0` is every address.
 
@@ -77,16 +77,16 @@ the later loses it (an error). It loses that domain only; one that has none left
 for a while after the last of these is gone, whoever wrote them. What only an Envoy finds wrong stays behind at that
 Envoy alone, with its words in `swashplate status`.
 
-**Secrets** are blacked out wherever people look: `swashplate render`, `/config`, status, logs and problems. Paths are
-not secrets.
+**Secrets** are blacked out wherever people look: `swashplate render`, `/config`, status, logs and problems. Paths
+are not secrets.
 
 """
 
 _ROTOR: Final = """\
 ## Rotor's static resources
 
-`--rotor-static FILE` reads the static resources file of Rotor: the same resources, by kind instead of by `@type`, for all
-nodes. They have to be of Envoy's v3 API. The rules above hold; resource files win over it.
+`--rotor-static FILE` reads the static resources file of Rotor: the same resources, by kind instead of by `@type`,
+for all nodes. They have to be of Envoy's v3 API. The rules above hold; resource files win over it.
 
 ```yaml
 cluster_template:
@@ -100,9 +100,9 @@ listeners: []
 load_assignments: []
 ```
 
-What `cluster_template` says holds for every generated cluster, but for what the route file of its service says, for its
-name, its endpoints and its protocol; each of its fields counts as a whole. With `--rotor-static-conflicts overwrite`,
-nothing generated is served of a kind that the file has.
+What `cluster_template` says holds for every generated cluster, but for what the route file of its service says, for
+its name, its endpoints and its protocol; each of its fields counts as a whole. With `--rotor-static-conflicts
+overwrite`, nothing generated is served of a kind that the file has.
 
 """
 
