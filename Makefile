@@ -45,6 +45,7 @@ $(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; make PYTHON=/path/to/python3.11")'
 	@test -x $(BIN)/pip || (set -x; $(PYTHON) -m venv $(VENV)) || { \
 		rm -rf $(VENV); echo "No venv could be made; on Debian and Ubuntu: apt-get install python3.11-venv" >&2; exit 1; }
+	@echo "Installing into $(VENV), with a real Envoy: about 20 s, once."
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 

@@ -57,7 +57,7 @@ def _explained(error: ErrorDetails, given: Mapping[str, str]) -> str:
     name = str(error["loc"][0])
     fix = error.get("ctx", {}).get("fix")
     place = environment_variable(name) if _source(name) is ParameterSource.ENVIRONMENT else flag(name)
-    got = f" (got {given[name]!r})" if name in given else ""
+    got = f" (got {given[name]!r})" if name in given and repr(given[name]) not in error["msg"] else ""
     return f"{place}: {error['msg']}{f'; {fix}' if fix else ''}{got}"
 
 

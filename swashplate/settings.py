@@ -66,19 +66,22 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
     services: PathSetting | None = Field(
-        None, description="File of services and their endpoints, or a directory of such files. Watched."
+        None,
+        description="File of services and their endpoints, or a directory of such files. `serve` follows edits.",
     )
-    routes: PathSetting | None = Field(None, description="Directory of route files (or one such file). Watched.")
+    routes: PathSetting | None = Field(
+        None, description="Directory of route files (or one such file). `serve` follows edits."
+    )
     resources: PathSetting | None = Field(
         None,
         description=(
-            "Directory of files with Envoy's own resources (or one such file), served as they are. Watched. Without "
+            "Directory of files with Envoy's own resources (or one such file), served as they are. Without "
             "services and routes, nothing else is served."
         ),
     )
     rotor_static: PathSetting | None = Field(
         None,
-        description="Rotor's static resources file: clusters, their template, listeners, load assignments. Watched.",
+        description="Rotor's static resources file: clusters, their template, listeners, load assignments.",
     )
     rotor_static_conflicts: Literal["merge", "overwrite"] = Field(
         "merge",

@@ -23,9 +23,15 @@ class _AddressType(click.ParamType[Address]):
             self.fail(str(failure), param, ctx)
 
 
+def _filled(_: click.Context, __: click.Parameter, value: str) -> str:
+    if not value.strip():
+        raise click.BadParameter("this must not be empty")
+    return value
+
+
 @click.command(name="bootstrap", short_help="Print the bootstrap of an Envoy or a gRPC client.")
 @with_settings("listen", "rest", "rest_refresh")
-@click.option("--node", "node_id", required=True, help="The node's id, unique in the fleet.")
+@click.option("--node", "node_id", required=True, callback=_filled, help="The node's id, unique in the fleet.")
 @click.option(
     "--cluster",
     help="Name of the node's own service: web, or web.shop for one of another namespace.  [default: the node's id]",
@@ -75,11 +81,11 @@ def command(
     grpc: bool,
     output: str,
 ) -> None:
-    """Print the bootstrap of an Envoy: its node, this server as its ADS server, and what later features need.
+    """Print the bootstrap of an Envoy: who it is, and where it gets its configuration from.
 
     \b
     swashplate bootstrap --node web-1 --cluster web > bootstrap.yaml
-    envoy -c bootstrap.yaml
+    envoy -c bootstrap.yaml --disable-hot-restart -l warning
     """
     addresses = servers or (settings.listen.reachable,)
     if poll and settings.rest is None:

@@ -9,12 +9,13 @@ import uvloop
 
 from operator_files.store import StoreError
 from swashplate import VERSION, logs
+from swashplate.address import Address
 from swashplate.admin import AdminServer
 from swashplate.control_plane import ControlPlane
 from swashplate.metrics import Metrics
 from swashplate.options import with_settings
 from swashplate.output import UnusableError
-from swashplate.settings import Settings, has_source
+from swashplate.settings import Settings, flag, has_source
 
 
 @click.command(name="serve", short_help="Run the server.")
@@ -26,14 +27,22 @@ def command(settings: Settings) -> None:
     swashplate serve --services services.yaml --routes routes
     """
     if not has_source(settings):
-        raise click.UsageError(
-            "there is nothing to serve: give --services, --routes or --resources"
-        )
+        raise click.UsageError("there is nothing to serve: give --services, --routes or --resources")
+    _refuse_shared_addresses(settings)
     logs.configure(settings.log_level, settings.log_format)
     try:
         uvloop.run(serve(settings))
     except (OSError, StoreError) as failure:
         raise UnusableError(str(failure)) from failure
+
+
+def _refuse_shared_addresses(settings: Settings) -> None:
+    """Two servers cannot listen at one address; port 0 is a different one for each."""
+    used: dict[Address, str] = {}
+    for name in ("listen", "admin", "rest"):
+        address: Address | None = getattr(settings, name)
+        if address is not None and address.port and (other := used.setdefault(address, name)) != name:
+            raise click.UsageError(f"{flag(other)} and {flag(name)} are both {address}; they must differ")
 
 
 async def serve(settings: Settings) -> None:

@@ -1,6 +1,7 @@
 """`python -m swashplate.demo`: what `make run` runs."""
 
 import asyncio
+import os
 from pathlib import Path
 
 import click
@@ -9,7 +10,7 @@ from swashplate import envoy_binary
 from swashplate.address import Address
 from swashplate.demo import DemoError
 from swashplate.demo.example import Example
-from swashplate.demo.ports import Wanted, taken
+from swashplate.demo.ports import Taken, Wanted, free_above, taken
 from swashplate.demo.stage import Places, perform
 
 HOST = "127.0.0.1"
@@ -41,8 +42,8 @@ def main(
             raise DemoError("There is no Envoy here. `make install` installs one; or name one with --envoy.")
         example = Example.read(directory)
         places = Places(*(Address(HOST, port) for port in (xds_port, admin_port, egress_port, envoy_admin_port)))
-        if lines := taken(_wanted(places, example)):
-            raise DemoError("\n".join(["These ports are taken:", *(f"  {line}" for line in lines)]))
+        if found := taken(_wanted(places, example)):
+            raise DemoError(_way_out(found))
         asyncio.run(perform(example, places, binary))
     except DemoError as error:
         raise click.ClickException(str(error)) from None
@@ -50,15 +51,25 @@ def main(
 
 def _wanted(places: Places, example: Example) -> list[Wanted]:
     return [
-        Wanted(places.xds, "the control plane's xDS server", "choose another with --xds-port"),
-        Wanted(places.admin, "the control plane's admin server", "choose another with --admin-port"),
-        Wanted(places.egress, "Envoy's egress listener", "choose another with --egress-port"),
-        Wanted(places.envoy_admin, "Envoy's admin interface", "choose another with --envoy-admin-port"),
+        Wanted(places.xds, "the control plane's xDS server", "--xds-port"),
+        Wanted(places.admin, "the control plane's admin server", "--admin-port"),
+        Wanted(places.egress, "Envoy's egress listener", "--egress-port"),
+        Wanted(places.envoy_admin, "Envoy's admin interface", "--envoy-admin-port"),
         *(
-            Wanted(upstream.address, f"an upstream of {upstream.service}", f"change it in {example.services}")
+            Wanted(upstream.address, f"an upstream of {upstream.service}; change it in {example.services}")
             for upstream in example.upstreams
         ),
     ]
+
+
+def _way_out(found: list[Taken]) -> str:
+    """What is taken, and the command that goes around it."""
+    lines = ["These ports are taken:", *(f"  {one.wanted.address} ({one.wanted.use}): {one.why}" for one in found)]
+    if flags := " ".join(f"{one.wanted.flag} {free_above(one.wanted.address)}" for one in found if one.wanted.flag):
+        # `make` says so in the environment of what it runs.
+        command = f'make run ARGS="{flags}"' if "MAKELEVEL" in os.environ else f"python -m swashplate.demo {flags}"
+        lines.append(f"Use others: {command}")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

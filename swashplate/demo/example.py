@@ -14,10 +14,8 @@ from routes.parse import Scope
 from routes.parse import parse as parse_routes
 from swashplate.address import Address
 from swashplate.demo import DemoError
-from swashplate.demo.upstream import Identity
+from swashplate.demo.upstream import NO_SUBSET, Identity
 from swashplate.settings import Settings
-
-NO_SUBSET = "none"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,24 +3,38 @@
 import errno
 import socket
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from swashplate.address import Address
 
+_STEP: Final = 200
+
 
 class Wanted(NamedTuple):
-    """A port the demo will listen on, what for, and what an operator can do where it is taken."""
+    """A port the demo will listen on, what for, and the flag that moves it, where there is one."""
 
     address: Address
     use: str
-    way_out: str
+    flag: str = ""
 
 
-def taken(wanted: Iterable[Wanted]) -> list[str]:
-    """A line for each port that cannot be listened on; empty when all are free."""
-    return [
-        f"{port.address} ({port.use}): {why}; {port.way_out}" for port in wanted if (why := _refusal(port.address))
-    ]
+class Taken(NamedTuple):
+    """A wanted port that cannot be listened on, and why."""
+
+    wanted: Wanted
+    why: str
+
+
+def taken(wanted: Iterable[Wanted]) -> list[Taken]:
+    """Those of these ports that cannot be listened on."""
+    return [Taken(port, why) for port in wanted if (why := _refusal(port.address))]
+
+
+def free_above(address: Address) -> int:
+    """The next port that is free, some way above one that is not."""
+    higher = range(address.port + _STEP, 0x10000, _STEP)
+    free = (port for port in higher if not _refusal(address._replace(port=port)))
+    return next(free, 0) or next(port for port in range(1024, 0x10000) if not _refusal(address._replace(port=port)))
 
 
 def _refusal(address: Address) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import os
 import shutil
 import signal
 import sys
@@ -24,6 +25,7 @@ from swashplate.demo.upstream import Upstream
 _START_S = 30.0
 _PROBE_S = 0.05
 _NODE = ("example-1", "example")
+_PREFIX = "swashplate-demo-"
 
 
 class Places(NamedTuple):
@@ -36,16 +38,18 @@ class Places(NamedTuple):
 
 
 async def perform(example: Example, places: Places, envoy: Path) -> None:
-    """Runs until SIGINT or SIGTERM, and then ends everything it started. Raises DemoError."""
+    """Runs until SIGINT, SIGTERM or SIGHUP, and then ends everything it started. Raises DemoError."""
     performance = asyncio.create_task(_perform(example, places, envoy))
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    # Under nohup, SIGHUP is ignored, and stays so.
+    hangup = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)
+    for number in (signal.SIGINT, signal.SIGTERM, *hangup):
         # Once: a second Ctrl-C must not interrupt the ending, which is short anyway.
         loop.add_signal_handler(number, lambda: performance.cancelling() or performance.cancel())
     try:
         await performance
     except asyncio.CancelledError:
-        click.echo("Everything is ended.")
+        click.echo("All stopped.")
     except ExceptionGroup as group:
         expected, rest = group.split(DemoError)
         if rest is not None or expected is None:
@@ -55,7 +59,8 @@ async def perform(example: Example, places: Places, envoy: Path) -> None:
 
 async def _perform(example: Example, places: Places, envoy: Path) -> None:
     async with asyncio.TaskGroup() as watching, contextlib.AsyncExitStack() as started:
-        directory = Path(started.enter_context(tempfile.TemporaryDirectory(prefix="swashplate-demo-")))
+        _sweep(Path(tempfile.gettempdir()))
+        directory = Path(started.enter_context(tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-")))
         for identity in example.upstreams:
             await started.enter_async_context(Upstream(identity))
 
@@ -73,6 +78,22 @@ async def _perform(example: Example, places: Places, envoy: Path) -> None:
 
         click.echo(_welcome(example, places))
         await asyncio.Event().wait()
+
+
+def _sweep(parent: Path) -> None:
+    """Remove what runs that were killed have left."""
+    for left in parent.glob(f"{_PREFIX}*"):
+        pid = left.name.removeprefix(_PREFIX).partition("-")[0]
+        if pid.isdigit() and not _runs(int(pid)):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError as error:
+        return not isinstance(error, ProcessLookupError)
+    return True
 
 
 def _serve(example: Example, places: Places) -> list[str]:

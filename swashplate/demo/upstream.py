@@ -2,16 +2,18 @@
 
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from aiohttp import web
 
 from swashplate.address import Address
 
+NO_SUBSET: Final = "none"
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whose endpoint it is. `subset` is the route file's name for it, `none` when no subset selects it."""
+    """Whose endpoint it is. `subset` is the route file's name for it, NO_SUBSET when no subset selects it."""
 
     service: str
     subset: str
@@ -40,4 +42,5 @@ class Upstream:
     async def _answer(self, _request: web.Request) -> web.Response:
         who = self.identity
         headers = {"x-subset": who.subset, "x-endpoint": str(who.address)}
-        return web.Response(text=f"{who.service} {who.subset}\n", headers=headers)
+        named = who.service if who.subset == NO_SUBSET else f"{who.service} {who.subset}"
+        return web.Response(text=f"{named}\n", headers=headers)

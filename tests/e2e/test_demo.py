@@ -138,12 +138,34 @@ async def test_nothing_is_orphaned_when_it_is_killed(demo: Demo) -> None:
         await gone(list(children.values()))
 
 
-async def test_a_taken_port_is_named_with_the_way_out(demo: Demo) -> None:
+async def test_a_closed_terminal_ends_it_in_order_and_leftovers_are_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    demo = Demo(tmp_path)
+    (tmp_path / "swashplate-demo-999999999-left").mkdir()
+    async with demo.running():
+        children = demo.children()
+        assert [name.split("-")[2] for name in directories(tmp_path)] == [str(demo.process.pid)]
+        assert await demo.process.stop(signal.SIGHUP) == 0
+    await gone(list(children.values()))
+    assert directories(tmp_path) == []
+    assert "All stopped." in demo.process.text()
+
+
+def directories(parent: Path) -> list[str]:
+    """What demos have put there."""
+    return [path.name for path in parent.glob("swashplate-demo-*")]
+
+
+async def test_a_taken_port_is_named_with_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MAKELEVEL", raising=False)
+    demo = Demo(tmp_path)
     port = demo.ports["--egress-port"]
     with socket.create_server(("127.0.0.1", port)):
         await demo.process.start()
         assert await demo.process.end() == 1
     text = demo.process.text()
     assert f"127.0.0.1:{port} (Envoy's egress listener)" in text
-    assert "--egress-port" in text
+    assert re.search(r"Use others: python -m swashplate\.demo --egress-port \d+$", text, re.MULTILINE)
     assert "Traceback" not in text

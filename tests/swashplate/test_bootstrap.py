@@ -105,6 +105,13 @@ def test_wrong_usage(arguments: tuple[str, ...], said: str) -> None:
     assert said in result.stderr
 
 
+@pytest.mark.parametrize("node", ["", " "])
+def test_a_node_has_a_name(node: str) -> None:
+    result = CliRunner().invoke(main, ["bootstrap", "--node", node])
+    assert result.exit_code == 2
+    assert "--node': this must not be empty" in result.output
+
+
 def test_polling_needs_an_address_to_poll() -> None:
     result = CliRunner().invoke(main, ["bootstrap", "--node", "n", "--poll"])
     assert result.exit_code == 2

@@ -171,6 +171,13 @@ def test_started_again_it_serves_what_was_last_good(site: Site, tmp_path: Path) 
     assert [part["weight"] for part in split] == [5000, 5000]
 
 
+def test_two_servers_at_one_address_are_wrong_usage(site: Site) -> None:
+    same = "127.0.0.1:18555"
+    result = CliRunner().invoke(main, ["serve", "--services", "x", "--listen", same, "--admin", same])
+    assert result.exit_code == 2
+    assert f"--listen and --admin are both {same}; they must differ" in result.stderr
+
+
 def test_nothing_to_serve_is_wrong_usage() -> None:
     result = CliRunner().invoke(main, ["serve"])
     assert result.exit_code == 2
@@ -227,3 +234,4 @@ def test_settings_come_from_the_environment_too(site: Site) -> None:
     )
     assert done.returncode == 2
     assert "SWASHPLATE_LISTEN: 'nowhere' is not host:port" in done.stderr
+    assert done.stderr.count("nowhere") == 1
