@@ -189,6 +189,17 @@ class TestLastGood:
         assert newer.edited({"other.yaml": text()}).files[0] is newer.files[0]
 
 
+    @pytest.mark.parametrize(("one", "other"), [(1, True), (0, False), (1, "1"), (None, "")])
+    def test_values_that_only_look_alike_are_a_change(self, one: object, other: object) -> None:
+        def layer(value: object) -> bytes:
+            return text({"@type": types.RUNTIME, "name": "l", "layer": {"key": value}})
+
+        book = RawBook().edited({"f.yaml": layer(one)})
+        newer = book.edited({"f.yaml": layer(other)})
+        key = Key(types.RUNTIME, "l")
+        assert newer.files[0].resources[key].resource != book.files[0].resources[key].resource
+
+
 class TestSecrets:
     @pytest.mark.parametrize(
         "resource",

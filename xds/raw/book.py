@@ -19,7 +19,7 @@ from typing import Self
 from operator_files.last_good import LastGood, Reading
 from operator_files.problem import Problem, in_order
 from xds.raw.conflicts import conflict_problems
-from xds.raw.parse import FORM, Content, Form
+from xds.raw.parse import FORM, NOTHING, Content, Form
 from xds.raw.resource_file import Key, Parsed, RawFile, RawResource
 
 
@@ -34,7 +34,7 @@ class RawBook:
     def seeded(cls, texts: Mapping[str, str], form: Form = FORM) -> Self:
         """From the texts that the store kept, all stale. A resource that no longer reads well is left out."""
         book = cls(form)
-        readings = {path: book._reading(form.parse(text, path)) for path, text in texts.items()}
+        readings = {path: book._reading(text, path) for path, text in texts.items()}
         return replace(book, _files=LastGood.seeded(readings))
 
     def edited(self, changes: Mapping[str, Content | None]) -> Self:
@@ -76,7 +76,7 @@ class RawBook:
 
     def _readings(self, changes: Mapping[str, Content | None]) -> Mapping[str, Reading[RawFile] | None]:
         return {
-            path: None if content is None else self._reading(self.form.parse(content, path), self._value(path))
+            path: None if content is None else self._reading(content, path, self._value(path))
             for path, content in changes.items()
         }
 
@@ -84,10 +84,11 @@ class RawBook:
         entry = self._files.entries.get(path)
         return entry.value if entry is not None else None
 
-    def _reading(self, parsed: Parsed, last: RawFile | None = None) -> Reading[RawFile]:
+    def _reading(self, content: Content, path: str, last: RawFile | None = None) -> Reading[RawFile]:
+        before = last.resources if last else NOTHING
+        parsed = self.form.parse(content, path, before)
         if parsed.nodes is None:
             return Reading(parsed.text, None, parsed.problems)
-        before: Mapping[Key, RawResource] = last.resources if last else {}
         kept = dict(_kept(parsed, before))
         template = parsed.cluster_template
         if template is None:

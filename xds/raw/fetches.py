@@ -18,6 +18,8 @@ def fetches(message: EnvoyMessage) -> frozenset[Key]:
 
 
 def _fetches(message: EnvoyMessage) -> Iterator[Key]:
+    if type_url(message) in (types.ENDPOINT, types.RUNTIME, types.SECRET):
+        return
     for part in parts_of(message):
         kind = part.DESCRIPTOR.full_name
         if kind == _HTTP and _over_ads(part.config_source):

@@ -1,7 +1,8 @@
 """A file of resources: text to the resources that it has, and every problem of the others."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from operator_files import codes as file_codes
@@ -11,7 +12,7 @@ from operator_files.validate import validate
 from operator_files.yaml import Document
 from xds.raw.model import NodesSpec, ResourceFile
 from xds.raw.reading import ResourceReader, without_text
-from xds.raw.resource_file import Parsed, RawFile
+from xds.raw.resource_file import Key, Parsed, RawFile, RawResource
 from xds.raw.selector import EVERYBODY, NodeSelector
 
 Content = str | bytes | OSError
@@ -22,22 +23,29 @@ MAX_BYTES: Final = 16 * 1024 * 1024
 _TELLTALES: Final = ("PRIVATE KEY", ".tls.v3.Secret", "private_key", "privateKey", "password", "secret", "token")
 
 
-class Form(NamedTuple):
-    """A kind of file: how it is read, and how what is in force of one is written down."""
+Resources = Mapping[Key, RawResource]
+NOTHING: Final[Resources] = MappingProxyType({})
 
-    parse: Callable[[Content, str], Parsed]
+
+class Form(NamedTuple):
+    """A kind of file: how it is read (with what of it is in force), and how what is in force is written down."""
+
+    parse: Callable[[Content, str, Resources], Parsed]
     text: Callable[[RawFile], str]
 
 
-def parse(content: Content, path: str) -> Parsed:
-    """Reads one file. Never raises for what it says; `path` is the name that problems show."""
+def parse(content: Content, path: str, before: Resources = NOTHING) -> Parsed:
+    """Reads one file. Never raises for what it says.
+
+    `path` is the name that problems show, `before` what the file has in force.
+    """
     document = document_of(content, path)
     if isinstance(document, Problem):
         return Parsed(path, text_of(content), (document,))
     spec, problems = validate(ResourceFile, document)
     if spec is None:
         return Parsed(path, document.text, in_order(map(without_text, problems)))
-    reader = ResourceReader(document)
+    reader = ResourceReader(document, before)
     for index, item in enumerate(spec.resources):
         reader.read(item, ("resources", index))
     return Parsed(

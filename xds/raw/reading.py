@@ -1,5 +1,6 @@
 """One resource as an operator wrote it: to a RawResource, or to everything that is wrong with it."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
@@ -80,9 +81,13 @@ def _item(written: object) -> _Item:
 
 
 class ResourceReader:
-    """Reads the resources of one document, and gathers what is wrong."""
+    """Reads the resources of one document, and gathers what is wrong.
 
-    def __init__(self, document: Document) -> None:
+    What is written as it was in `before` is not read again: of a large file, an edit costs what it changes.
+    """
+
+    def __init__(self, document: Document, before: Mapping[Key, RawResource]) -> None:
+        self._before = before
         self.problems: list[Problem] = []
         self.good: dict[Key, RawResource] = {}
         self.bad: set[Key] = set()
@@ -112,6 +117,11 @@ class ResourceReader:
             raise _FlawedError(
                 Flaw(codes.DUPLICATE, (), f"the file already has a resource of this type called `{key.name}`")
             )
+        old = self._before.get(key)
+        # As text: to Python true is 1, and 1 is 1.0.
+        if old is not None and json.dumps(old.data) == json.dumps(item.written):
+            self.good[key] = replace(old, text=self._document.text, loc=loc)
+            return
         data = {field: value for field, value in item.resource.items() if field != "@type"}
         try:
             message = parse(kind, data)

@@ -8,6 +8,7 @@ Rotor spoke Envoy's v2 API; the messages have to be those of v3.
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from pydantic import Field
@@ -18,7 +19,7 @@ from operator_files.validate import FileModel, validate
 from operator_files.yaml import Document
 from xds.raw import codes
 from xds.raw.checks import Flaw
-from xds.raw.parse import Content, Form, document_of, text_of
+from xds.raw.parse import Content, Form, Resources, document_of, text_of
 from xds.raw.reading import ResourceReader, without_text
 from xds.raw.resource_file import Parsed, RawFile
 from xds.raw.selector import EVERYBODY
@@ -47,17 +48,17 @@ class StaticFile(FileModel):
 
 def form(*, overwrite: bool = False) -> Form:
     """How the file is read. `overwrite`: of a kind of resource that it has, nothing generated is served."""
-    return Form(lambda content, path: _parse(content, path, overwrite=overwrite), _text)
+    return Form(partial(_parse, overwrite=overwrite), _text)
 
 
-def _parse(content: Content, path: str, *, overwrite: bool) -> Parsed:
+def _parse(content: Content, path: str, before: Resources, *, overwrite: bool) -> Parsed:
     document = document_of(content, path)
     if isinstance(document, Problem):
         return Parsed(path, text_of(content), (document,))
     spec, problems = validate(StaticFile, document)
     if spec is None:
         return Parsed(path, document.text, in_order(map(without_text, problems)))
-    reader = ResourceReader(document)
+    reader = ResourceReader(document, before)
     written = {key: getattr(spec, key) for key in _KINDS if getattr(spec, key) is not None}
     for key, items in written.items():
         for index, item in enumerate(items):
