@@ -92,6 +92,22 @@ def test_what_is_removed_is_said_to_be_missing() -> None:
     assert [error.resource_name.name for error in gone.resource_errors] == ["a"]
 
 
+def test_a_route_that_it_has_stays_when_it_refuses_the_cluster_and_comes_again_when_that_is_mended() -> None:
+    line = Line(SOTW, world("a"))
+    line.world.bad.add("a")
+    line.publish()
+    for type_url in (LDS, RDS):
+        line.ask(type_url, ["egress"])
+        line.ack(line.hear(), ["egress"])
+    line.ask(CDS, ["a"])
+    line.nack(line.hear(), REFUSED.replace(" b:", " a:"), ["a"])
+    assert line.hear() is None
+    assert line.state(RDS) is SyncState.SYNCED
+    line.world.bad.clear()
+    line.publish()
+    assert line.names(line.hear()) == ["a"]
+
+
 def test_of_a_response_with_a_refused_cluster_the_client_has_the_rest() -> None:
     line = connected()
     line.world.clusters.update(a=1, b=0)

@@ -159,14 +159,15 @@ class Rollout:
     ) -> tuple[Layers | None, frozenset[str]]:
         """What of the layers may go ahead, and the clusters that the rest would wait for."""
         if (clusters := states.get(types.CLUSTER)) is None:
-            come = not self._clusters_will_not_come(now, states)
-            return (self._released.get(type_url) if come else layers), frozenset()
+            if self._clusters_will_not_come(now, states):
+                self._released[type_url] = layers  # a cluster that is refused later takes no route back
+            return self._released.get(type_url), frozenset()
         blocked = clusters.lacking
         if (missing := self._in_flight(clusters, now)) is not None:
             blocked |= missing
             if now < (self._waiting_since or 0.0) + self._pace.patience:
                 return self._released.get(type_url), blocked
-        if any(not part.references.isdisjoint(blocked) for part in layers):
+        if blocked and any(not part.references.isdisjoint(blocked) for part in layers):
             known = self._released.get(type_url)
             if known is None and not self.from_scratch:
                 return None, blocked
