@@ -275,6 +275,12 @@ class TestFindings:
         assert RawBook().edited(files).problems == ()
 
 
+def test_what_takes_the_place_of_all_of_a_set_leaves_none_of_it() -> None:
+    base = Snapshot({types.CLUSTER: (ResourceSet.of([made(types.CLUSTER, "a")]),)})
+    snapshot = view({**CLUSTER, "name": "a"}, base=base)
+    assert names(snapshot, types.CLUSTER) == ["a"]
+
+
 def test_json_of_a_resource_survives_the_store() -> None:
     book = read({**CLUSTER, "metadata": {"filter_metadata": {"x": {"y": [1.5, "z", None, True]}}}}, {"typo": 1})
     (kept,) = RawBook.seeded(book.good_texts).files

@@ -115,7 +115,8 @@ class _Merged:
         if part not in self._sets:
             different = part.with_changes(dict(self._changes(url, part)))
             self._sets[part] = None if different is part else different  # a value must not keep its own key alive
-        return self._sets[part] or part
+        known = self._sets[part]
+        return part if known is None else known  # an empty set is one, too
 
     def _changes(self, url: str, part: ResourceSet) -> Iterator[tuple[str, Resource | None]]:
         hosts = self._selection.hosts
