@@ -12,7 +12,11 @@ from tests.grpc.harness import Caller, bootstrap_file
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
     """A running control plane without Envoys. Every test has services of its own."""
-    site = Site(tmp_path_factory.mktemp("grpc"), flags=("--debounce-quiet", "10ms", "--debounce-limit", "50ms"))
+    directory = tmp_path_factory.mktemp("grpc")
+    resources = directory / "resources"
+    resources.mkdir()
+    fast = ("--debounce-quiet", "10ms", "--debounce-limit", "50ms")
+    site = Site(directory, flags=(*fast, "--resources", str(resources)))
     async with site.running():
         yield site
 
