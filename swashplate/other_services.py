@@ -54,7 +54,7 @@ class OtherServices:
         self._loads = LoadBook()
         self._errors = ErrorBoard(time.time())
         self._next: asyncio.TimerHandle | None = None
-        metrics.load_in_flight.set_function(self._in_flight)
+        metrics.load_in_flight.set_function(lambda: self._loads.in_flight(time.monotonic()))
 
         def polled(poll: Polled) -> None:
             metrics.polls.labels(SHORT[poll.type_url], "unchanged" if poll.unchanged else "content").inc()
@@ -138,9 +138,6 @@ class OtherServices:
                 top=tuple(top),
             ),
         )
-
-    def _in_flight(self) -> float:
-        return sum(summary.load.in_flight for summary in self._loads.summaries(time.monotonic()))
 
     def _schedule(self) -> None:
         seconds = self._settings.top_errors_interval.total_seconds()

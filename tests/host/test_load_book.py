@@ -53,6 +53,7 @@ class Book(RuleBasedStateMachine):
         assert {part.target: (part.load, part.reporters) for part in found} == expected
         assert [part.target for part in found] == sorted(expected)
         assert self.book.reporters == len(self.last)
+        assert self.book.in_flight(self.now) == sum(load.in_flight for load, _ in expected.values())
 
 
 TestBook = Book.TestCase

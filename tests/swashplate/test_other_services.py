@@ -392,6 +392,34 @@ class TestFailures:
             assert "access_log" not in json.dumps(here.config())
 
 
+async def test_clients_that_come_and_go_leave_nothing_behind(site: Site) -> None:
+    """Some half-close, some vanish in the middle of a read or of an answer."""
+    async with site.running() as here:
+        message = load_request("web", total_error_requests=1)
+        paths = [
+            (f"/{LOAD}.LoadReportingService/StreamLoadStats", message),
+            (f"/{LOGS}.AccessLogService/StreamAccessLogs", TestFailures.entries(503)),
+            (f"/{STATUS}.ClientStatusDiscoveryService/StreamClientStatus", b""),
+            (f"/{REFLECTION[0]}.ServerReflection/ServerReflectionInfo", b""),
+            (f"/{HEALTH}.Health/Watch", b""),
+        ]
+        tasks = len(asyncio.all_tasks())
+        async with channel(here) as opened:
+            for number in range(100):
+                for path, request in paths:
+                    call = opened.stream_stream(path)()
+                    await call.write(request)
+                    if number % 3 == 0:
+                        await asyncio.sleep(0)
+                    if number % 2:
+                        call.cancel()
+                    else:
+                        await call.done_writing()
+                        call.cancel()
+        await until(lambda: len(asyncio.all_tasks()) <= tasks)
+        assert here.plane.status().loads == ()
+
+
 async def test_a_stopping_server_ends_what_is_open(site: Site) -> None:
     async with contextlib.AsyncExitStack() as stack:
         running = site.running()

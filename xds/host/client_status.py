@@ -80,8 +80,8 @@ class ClientStatuses:
                 statuses += known
                 if (count := count + len(known)) > MAX_RESOURCES:
                     raise _TooMuchError
-            # Others have their turn between two nodes.
-            await asyncio.sleep(0)
+                # Others have their turn.
+                await asyncio.sleep(0)
         return found
 
 

@@ -73,6 +73,7 @@ class LoadBook:
         self._last: dict[Hashable, _Last] = {}
         self._sums: dict[Target, _Sum] = {}
         self._entries = 0
+        self._in_flight = 0
         self.left_out = 0
         """Entries of reports that there was no room for."""
 
@@ -94,19 +95,28 @@ class LoadBook:
 
     def summaries(self, now: float) -> tuple[Summary, ...]:
         """By cluster and locality, from reports that are not too old."""
-        for reporter in [key for key, last in self._last.items() if now - last.at > MISSED * last.seconds]:
-            self.forget(reporter)
+        self._forget_old(now)
         return tuple(
             Summary(target, load, reporters, seconds / reporters)
             for target, (load, reporters, seconds) in sorted(self._sums.items())
         )
 
+    def in_flight(self, now: float) -> int:
+        """Requests under way, to all targets."""
+        self._forget_old(now)
+        return self._in_flight
+
     @property
     def reporters(self) -> int:
         return len(self._last)
 
+    def _forget_old(self, now: float) -> None:
+        for reporter in [key for key, last in self._last.items() if now - last.at > MISSED * last.seconds]:
+            self.forget(reporter)
+
     def _add(self, last: _Last, sign: int) -> None:
         for target, load in last.report.items():
+            self._in_flight += sign * load.in_flight
             known = self._sums.pop(target, _NOTHING)
             if reporters := known.reporters + sign:
                 self._sums[target] = _Sum(known.load.plus(load, sign), reporters, known.seconds + sign * last.seconds)
