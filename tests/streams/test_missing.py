@@ -1,4 +1,4 @@
-"""Names that do not exist: said as resource_errors to clients that have a use for it (gRFC A88), never to an Envoy."""
+"""Names that do not exist: told as resource_errors to clients with a use for it (gRFC A88), never to an Envoy."""
 
 from typing import Any
 

@@ -62,6 +62,7 @@ class ResourceSet:
                 checksum += new.checksum
         newer = ResourceSet(MappingProxyType(entries), checksum & _MASK, _expiring(self.expiring, real))
         newer._diffs[self] = _diff(real)
+        newer._references = self._references_after(real)
         return newer
 
     def since(self, older: "ResourceSet") -> Diff:
@@ -75,6 +76,14 @@ class ResourceSet:
             changes.update(dict.fromkeys(older.entries.keys() - self.entries.keys()))
             known = self._diffs[older] = _diff(changes)
         return known
+
+    def _references_after(self, changes: Mapping[str, Resource | None]) -> frozenset[str] | None:
+        """All references once these have changed, as long as that can be told without a look at every member."""
+        if self._references is None:
+            return None
+        before = NOTHING.union(*(old.references for name in changes if (old := self.entries.get(name)) is not None))
+        after = NOTHING.union(*(new.references for new in changes.values() if new is not None))
+        return self._references if before <= after <= self._references else None
 
     @property
     def references(self) -> frozenset[str]:
