@@ -180,6 +180,24 @@ class TestReflection:
             assert (await ask(**question)).error_response.error_code == code
 
 
+SECRETS = """\
+resources:
+- "@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret
+  name: token
+  generic_secret: {secret: {inline_string: s3cret}}
+- "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+  name: outside
+  type: STATIC
+  transport_socket:
+    name: envoy.transport_sockets.tls
+    typed_config:
+      "@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext
+      common_tls_context:
+        tls_certificates:
+        - {certificate_chain: {inline_string: chain}, private_key: {inline_string: s3cret}}
+"""
+
+
 class TestClientStatus:
     @staticmethod
     async def ask(here: Running, **request: Any) -> list[Any]:
@@ -234,6 +252,22 @@ class TestClientStatus:
             with pytest.raises(aio.AioRpcError) as refused:
                 await self.ask(here, node_matchers=[{"node_id": {"safe_regex": {"regex": "("}}}])
             assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+    async def test_secrets_are_blacked_out(self, site: Site) -> None:
+        site.settings["resources"] = site.root / "resources"
+        (site.root / "resources").mkdir()
+        site.write("resources/secrets.yaml", SECRETS)
+        async with site.running() as here, here.client() as client:
+            for type_url, name in ((types.SECRET, "token"), (types.CLUSTER, "outside")):
+                await client.send(type_url, resource_names_subscribe=[name])
+                response = await client.receive()
+                assert b"s3cret" in response.SerializeToString()
+                await client.send(type_url, response_nonce=response.nonce)
+            await until(lambda: {p.state for p in here.plane.status().proxies[0].types} == {"synced"})
+            (config,) = await self.ask(here)
+            assert {entry.name for entry in config.generic_xds_configs} == {"token", "outside"}
+            assert all(entry.xds_config.value for entry in config.generic_xds_configs)
+            assert b"s3cret" not in config.SerializeToString()
 
     async def test_each_question_on_a_stream_is_answered(self, site: Site) -> None:
         async with site.running() as here, channel(here) as opened:

@@ -2,15 +2,19 @@
 
 from datetime import timedelta
 from io import StringIO
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from swashplate import load_metrics
+from swashplate.cli import main
 from swashplate.load_metrics import OTHERS, LoadMetrics
 from swashplate.metrics import Metrics
 from swashplate.status import FailureReport, FailuresReport, LoadReport, StatusReport, merged
 from swashplate.status_text import show
 from tests.swashplate.reports import NOW, a_report
+from tests.swashplate.site import ROUTES, SERVICES
 from xds.host.load_book import Load, Locality, Target
 
 
@@ -89,3 +93,18 @@ def test_metrics_of_load_have_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     assert by_cluster == {"a": 2.0, "b": 1.0, OTHERS: 2.0}
     assert 'swashplate_load_requests_total{outcome="dropped"} 10.0' in lines
+
+
+@pytest.mark.envoy
+def test_check_asks_envoy_about_access_logs_too(tmp_path: Path) -> None:
+    """Though the cluster that they go to is in no resource: it is in the bootstrap of each Envoy."""
+    (tmp_path / "services.yaml").write_text(SERVICES)
+    (tmp_path / "routes").mkdir()
+    (tmp_path / "routes" / "checkout.yaml").write_text(ROUTES)
+    config = tmp_path / "swashplate.yaml"
+    config.write_text("services: services.yaml\nroutes: routes\ntop_errors: 5\n")
+    shown_there = CliRunner().invoke(main, ["render", "--config", str(config), "--node", "n"])
+    assert "HttpGrpcAccessLogConfig" in shown_there.output
+    result = CliRunner().invoke(main, ["check", "--config", str(config)])
+    assert result.exit_code == 0, result.output
+    assert "was asked" in result.output
