@@ -57,6 +57,8 @@ class TestReading:
         for files in (book.files, RawBook.seeded(book.good_texts).files):
             assert [raw.resource.ttl for raw in files[0].resources.values()] == [1.5]
         assert "1.5s" in only_problem(read({**wrapper, "resource": CLUSTER, "ttl": 7})).message
+        for short in ("0.2s", "0s", "-1s"):
+            assert "too short" in only_problem(read({**wrapper, "resource": CLUSTER, "ttl": short})).message
 
     def test_json_is_read_with_places_too(self) -> None:
         book = RawBook().edited({"f.json": json.dumps({"resources": [{**CLUSTER, "typo": 1}]}).encode()})
@@ -187,7 +189,6 @@ class TestLastGood:
         key = Key(types.CLUSTER, "a")
         assert newer.files[0].resources[key].resource is book.files[0].resources[key].resource
         assert newer.edited({"other.yaml": text()}).files[0] is newer.files[0]
-
 
     @pytest.mark.parametrize(("one", "other"), [(1, True), (0, False), (1, "1"), (None, "")])
     def test_values_that_only_look_alike_are_a_change(self, one: object, other: object) -> None:

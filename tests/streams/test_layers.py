@@ -1,4 +1,4 @@
-"""A runtime layer that does not exist is answered at once: an Envoy that is to have it waits for it when it starts."""
+"""A runtime layer that does not exist is answered at once: an Envoy that is to have it waits for it at its start."""
 
 from test_streams import VARIANTS, Line, world
 

@@ -7,6 +7,7 @@ from envoy_api import EnvoyMessage, type_url
 from xds.raw.resource_file import Key, ListenAddress
 from xds.resources import types
 from xds.resources.references import parts_of
+from xds.resources.xdstp import canonical
 
 _HTTP: Final = "envoy.extensions.filters.network.http_connection_manager.v3.Rds"
 _SECRET: Final = "envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig"
@@ -23,13 +24,13 @@ def _fetches(message: EnvoyMessage) -> Iterator[Key]:
     for part in parts_of(message):
         kind = part.DESCRIPTOR.full_name
         if kind == _HTTP and _over_ads(part.config_source):
-            yield Key(types.ROUTE, part.route_config_name)
+            yield Key(types.ROUTE, canonical(part.route_config_name))
         elif kind == _SECRET and part.HasField("sds_config") and _over_ads(part.sds_config):
-            yield Key(types.SECRET, part.name)
+            yield Key(types.SECRET, canonical(part.name))
     if type_url(message) == types.CLUSTER and message.type == message.EDS:
         source = message.eds_cluster_config
         if _over_ads(source.eds_config):
-            yield Key(types.ENDPOINT, source.service_name or message.name)
+            yield Key(types.ENDPOINT, canonical(source.service_name or message.name))
 
 
 def _over_ads(source: EnvoyMessage) -> bool:

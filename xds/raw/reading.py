@@ -18,6 +18,9 @@ from xds.resources.encoded import name_field, resource_of
 from xds.resources.redaction import is_sensitive
 from xds.resources.xdstp import canonical
 
+_SHORTEST_TTL: Final = 1.0
+"""Seconds. Clients are told three times within a ttl that a resource still holds."""
+
 _WRAPPER: Final = "envoy.service.discovery.v3.Resource"
 
 _INSTEAD: Final = {
@@ -77,6 +80,10 @@ def _item(written: object) -> _Item:
     except InvalidMessageError as error:
         raise _FlawedError(Flaw(codes.FIELD, ("ttl",), error.faults[0].reason)) from error
     ttl = wrapper.ttl.ToTimedelta().total_seconds() if wrapper.HasField("ttl") else None
+    if ttl is not None and ttl < _SHORTEST_TTL:
+        raise _FlawedError(
+            Flaw(codes.FIELD, ("ttl",), f"a ttl of {ttl:g} s is too short to be kept up", "write `ttl: 1s` or more")
+        )
     return _Item(written, written.get("resource"), ("resource",), ttl)
 
 

@@ -86,7 +86,8 @@ _ROTOR: Final = """\
 ## Rotor's static resources
 
 `--rotor-static FILE` reads the static resources file of Rotor: the same resources, by kind instead of by `@type`,
-for all nodes. They have to be of Envoy's v3 API. The rules above hold; resource files win over it.
+for all nodes. They are of Envoy's v3 API; of v2, the one that Rotor spoke, `hosts` and `tls_context`, and filters
+and access logs without a type, are read too. The rules above hold; resource files win over it.
 
 ```yaml
 cluster_template:

@@ -3,7 +3,7 @@
     clusters: [...]            listeners: [...]            load_assignments: [...]
     cluster_template: {...}    what every generated cluster is like
 
-Rotor spoke Envoy's v2 API; the messages have to be those of v3.
+Rotor spoke Envoy's v2 API. What of it has another form in v3 is read as that (`rotor_v2`).
 """
 
 import json
@@ -22,6 +22,7 @@ from xds.raw.checks import Flaw
 from xds.raw.parse import Content, Form, Resources, document_of, text_of
 from xds.raw.reading import ResourceReader, without_text
 from xds.raw.resource_file import Parsed, RawFile
+from xds.raw.rotor_v2 import upgraded
 from xds.raw.selector import EVERYBODY
 from xds.resources import types
 from xds.resources.redaction import is_sensitive
@@ -62,7 +63,7 @@ def _parse(content: Content, path: str, before: Resources, *, overwrite: bool) -
     written = {key: getattr(spec, key) for key in _KINDS if getattr(spec, key) is not None}
     for key, items in written.items():
         for index, item in enumerate(items):
-            reader.read(item, (key, index), class_for_url(_KINDS[key]))
+            reader.read(upgraded(item), (key, index), class_for_url(_KINDS[key]))
     template = "" if spec.cluster_template is None else _template(spec.cluster_template, document, reader.problems)
     return Parsed(
         path,
@@ -80,6 +81,7 @@ def _parse(content: Content, path: str, before: Resources, *, overwrite: bool) -
 def _template(template: Mapping[str, Any], document: Document, problems: list[Problem]) -> str | None:
     """The template as JSON; None where it has an error."""
     loc = ("cluster_template",)
+    template = upgraded(template)
     found = []
     try:
         cluster = parse("envoy.config.cluster.v3.Cluster", template)
