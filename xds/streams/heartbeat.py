@@ -17,6 +17,9 @@ from xds.streams.subscription import Subscription
 PART: Final = 3
 """A heartbeat comes after this part of a ttl: two may be lost."""
 
+AT_LEAST: Final = 0.1
+"""Seconds between two heartbeats, however short a ttl is."""
+
 WITHOUT_TTL: Final = frozenset({types.VIRTUAL_HOST})
 """Types for which Envoy takes a resource without a body for an answer of another kind, and rejects it."""
 
@@ -52,7 +55,8 @@ class Heartbeat:
         return tuple(resource for resource in self._held if resource.name not in owed)
 
     def _pause(self) -> float:
-        return min((resource.ttl or math.inf for resource in self._held), default=math.inf) / PART
+        shortest = min((resource.ttl for resource in self._held if resource.ttl is not None), default=math.inf)
+        return max(shortest / PART, AT_LEAST)
 
 
 def _expiring(base: Layers, sub: Subscription) -> Iterator[Resource]:
