@@ -91,6 +91,26 @@ async def test_endpoints_come_and_go_and_no_call_fails(shared: Site, caller: Cal
         assert (await caller.stop()).backends == {"first", "second"}
 
 
+async def test_the_last_resort_is_used_when_nothing_better_is_left(shared: Site, caller: Caller) -> None:
+    async with Backend("first") as first, Backend("second") as second:
+        await caller.call("resorts", timeout=0.1)
+        for of_first, of_second, wanted in (
+            ("healthy", "healthy", {"first", "second"}),
+            ("healthy", "draining", {"first"}),
+            ("degraded", "draining", {"first"}),
+            ("degraded", "healthy", {"second"}),
+            ("draining", "unhealthy", {"first", "second"}),
+        ):
+            shared.service(
+                "resorts", {**first.endpoint(), "health": of_first}, {**second.endpoint(), "health": of_second}
+            )
+
+            async def are_used(wanted: set[str] = wanted) -> bool:
+                return set((await caller.call("resorts", 6)).answers) == wanted
+
+            await until(are_used, f"{sorted(wanted)} to be used")
+
+
 async def test_no_endpoint_is_said_at_once(shared: Site, caller: Caller) -> None:
     async with Backend("only") as only:
         shared.service("empties", only.endpoint(v="1"))

@@ -91,7 +91,7 @@ class Composer:
                 self._parts.pop(name, None)
         self._layers.apply(changes)
         if self._proxyless is not None:
-            self._proxyless.apply({name: self._subject(name) for name in affected})
+            self._proxyless.apply({name: self._subject(name) for name in affected}, self._layers.endpoints)
         if any(name not in self._ports for name in affected):
             self._forget_unknown()
         return bool(changed)
@@ -235,10 +235,10 @@ class Composer:
     def _proxyless_view(self, namespace: str) -> dict[str, Layers]:
         if self._proxyless is None:
             self._proxyless = ProxylessLayers()
-            self._proxyless.apply({name: self._subject(name) for name in self._ports})
+            self._proxyless.apply({name: self._subject(name) for name in self._ports}, self._layers.endpoints)
         return {
             types.CLUSTER: (self._proxyless.clusters,),
-            types.ENDPOINT: (self._layers.endpoints,),
+            types.ENDPOINT: (self._proxyless.endpoints,),
             types.LISTENER: (self._layers.api_listeners(namespace), SERVER_LISTENERS),
             types.ROUTE: (self._proxyless.routes,),
         }

@@ -1,4 +1,4 @@
-"""Clusters for gRPC clients, under the same names as Envoys' and with the same assignments."""
+"""Clusters for gRPC clients and their assignments, under the same names as Envoys'."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -8,9 +8,11 @@ from mesh.policy import ClusterPolicy, LoadBalancing
 from mesh.service import Endpoint
 from xds.resources import types
 from xds.resources.resource import Resource
+from xds.resources.resource_set import ResourceSet
 from xds.translate.clusters import ADS_SOURCE, outlier_detection
 from xds.translate.endpoints import assignment
 from xds.translate.finding import Code, Finding
+from xds.translate.proxyless.endpoints import call_assignment
 from xds.translate.proxyless.findings import policy_findings
 from xds.translate.service_clusters import ClusterPart, cluster_parts
 from xds.translate.subject import Subject
@@ -18,8 +20,11 @@ from xds.translate.subject import Subject
 _BALANCING: Final = "envoy.extensions.load_balancing_policies"
 
 
-def call_clusters(subject: Subject, findings: list[Finding]) -> Iterator[Resource]:
-    """One for each cluster that Envoys have, and more where endpoints are given by DNS names."""
+def call_clusters(subject: Subject, envoys: ResourceSet, findings: list[Finding]) -> Iterator[Resource]:
+    """One for each cluster that Envoys have, and more where endpoints are given by DNS names; and their assignments.
+
+    `envoys` are the assignments that Envoys have.
+    """
     policy = subject.policy
     if subject.file is not None:
         findings.extend(policy_findings(subject.name, policy))
@@ -34,6 +39,10 @@ def call_clusters(subject: Subject, findings: list[Finding]) -> Iterator[Resourc
         else:
             eds = {"eds_config": ADS_SOURCE, "service_name": part.name}
             yield _cluster(part.name, **common, type="EDS", eds_cluster_config=eds)
+            if (own := call_assignment(part.name, part.endpoints)) is not None:
+                yield Resource(types.ENDPOINT, part.name, own)
+            elif (same := envoys.entries.get(part.name)) is not None:
+                yield same
 
 
 def _one_after_another(part: ClusterPart, common: dict[str, Any]) -> Iterator[Resource]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from mesh.rule import BrokenRoutes
 from mesh.service import ServiceName
+from xds.resources import types
 from xds.resources.resource import Resource
 from xds.resources.resource_set import EMPTY, ResourceSet
 from xds.translate.finding import Code, Finding
@@ -16,6 +17,7 @@ from xds.translate.subject import Subject
 @dataclass(frozen=True, slots=True)
 class _Parts:
     clusters: tuple[Resource, ...] = ()
+    endpoints: tuple[Resource, ...] = ()
     routes: tuple[Resource, ...] = ()
     findings: tuple[Finding, ...] = ()
 
@@ -24,23 +26,28 @@ _NO_PARTS = _Parts()
 
 
 class ProxylessLayers:
-    """`clusters` and `routes` of every service, updated by difference. Assignments are the Envoys' own."""
+    """`clusters`, `endpoints` and `routes` of every service, updated by difference."""
 
     def __init__(self) -> None:
         self.clusters = EMPTY
+        self.endpoints = EMPTY
         self.routes = EMPTY
         self._parts: dict[ServiceName, _Parts] = {}
 
-    def apply(self, subjects: Mapping[ServiceName, Subject | None]) -> None:
-        """These services as they are now; None for those that nobody speaks of any more."""
+    def apply(self, subjects: Mapping[ServiceName, Subject | None], envoys: ResourceSet) -> None:
+        """These services as they are now; None for those that nobody speaks of any more.
+
+        `envoys` are the assignments that Envoys have now.
+        """
         before, after = [], []
         for name, subject in subjects.items():
             old = self._parts.pop(name, _NO_PARTS)
             before.append(old)
             if subject is not None:
-                new = self._parts[name] = _translated(subject, old)
+                new = self._parts[name] = _translated(subject, envoys, old)
                 after.append(new)
         self.clusters = _changed(self.clusters, [p.clusters for p in before], [p.clusters for p in after])
+        self.endpoints = _changed(self.endpoints, [p.endpoints for p in before], [p.endpoints for p in after])
         self.routes = _changed(self.routes, [p.routes for p in before], [p.routes for p in after])
 
     def findings(self) -> Iterator[Finding]:
@@ -56,10 +63,10 @@ def _changed(
     return known.with_changes(changes)
 
 
-def _translated(subject: Subject, last: _Parts) -> _Parts:
+def _translated(subject: Subject, envoys: ResourceSet, last: _Parts) -> _Parts:
     """What cannot be translated keeps its last form; where there is none, calls fail, as they do at Envoys."""
     try:
-        return _parts(subject)
+        return _parts(subject, envoys)
     except Exception as error:  # a value that a message cannot hold, or a bug: either way one service's
         reason = f"its last form stays with gRPC clients: {error!r}"
         failed = (Finding(subject.name, Code.TRANSLATION_FAILED, reason),)
@@ -69,8 +76,12 @@ def _translated(subject: Subject, last: _Parts) -> _Parts:
     return _Parts(routes=tuple(route_configurations(refused, [])), findings=failed)
 
 
-def _parts(subject: Subject) -> _Parts:
+def _parts(subject: Subject, envoys: ResourceSet) -> _Parts:
     findings: list[Finding] = []
-    clusters = tuple(call_clusters(subject, findings))
-    routes = tuple(route_configurations(subject, findings))
-    return _Parts(clusters, routes, tuple(findings))
+    made = list(call_clusters(subject, envoys, findings))
+    return _Parts(
+        clusters=tuple(resource for resource in made if resource.type_url == types.CLUSTER),
+        endpoints=tuple(resource for resource in made if resource.type_url == types.ENDPOINT),
+        routes=tuple(route_configurations(subject, findings)),
+        findings=tuple(findings),
+    )
