@@ -25,7 +25,11 @@ def configure(level: Level, style: Format, stream: TextIO = sys.stderr) -> None:
     """
     console = style == "console" or (style == "auto" and stream.isatty())
     renderer: tuple[Processor, ...] = (
-        (structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=structlog.dev.plain_traceback),)
+        (
+            structlog.dev.ConsoleRenderer(
+                colors=stream.isatty(), sort_keys=False, exception_formatter=structlog.dev.plain_traceback
+            ),
+        )
         if console
         else (structlog.processors.format_exc_info, _in_order, structlog.processors.JSONRenderer())
     )

@@ -161,7 +161,8 @@ def test_a_refusal_is_a_problem_of_the_patch_it_comes_from(
 ) -> None:
     site.write(
         "routes/checkout.yaml",
-        f"{ROUTES}patches:\n- {{cluster: stable, merge: {{alt_stat_name: x}}}}\n- {{route: main, merge: {{decorator: {{operation: x}}}}}}\n- {patch}\n",
+        f"{ROUTES}patches:\n- {{cluster: stable, merge: {{alt_stat_name: x}}}}\n"
+        f"- {{route: main, merge: {{decorator: {{operation: x}}}}}}\n- {patch}\n",
     )
     result = check(site, "--envoy", newest_envoy)
     assert result.exit_code == 1

@@ -57,6 +57,15 @@ def test_for_people(style: logs.Format, stream: StringIO, coloured: bool) -> Non
     assert ("\x1b[" in stream.getvalue()) is coloured
 
 
+@pytest.mark.parametrize("style", ["console", "json"])
+def test_keys_stay_in_the_order_they_were_given(style: logs.Format) -> None:
+    out = StringIO()
+    logs.configure("info", style, out)
+    structlog.get_logger().bind(source="z").info("published", services="y", changed="x")
+    said = out.getvalue()
+    assert said.index("source") < said.index("services") < said.index("changed")
+
+
 def test_libraries_log_in_the_same_form() -> None:
     out = StringIO()
     logs.configure("info", "json", out)
