@@ -21,11 +21,16 @@ from xds.translate.composer import Composer
 from xds.translate.settings import TranslationSettings
 
 SETTINGS = TranslationSettings(ingress=("0.0.0.0", 15006))
-NODES = (
+ENVOYS = (
     Node("stranger", version=NEWEST),
     Node("old", "a", version=OLDEST),
     Node("shop", "a", metadata={"namespace": "shop"}, version=NEWEST),
     Node("dotted", "a.shop"),
+)
+NODES = (
+    *ENVOYS,
+    Node("call", user_agent="gRPC C-core"),
+    Node("call from shop", metadata={"namespace": "shop"}, user_agent="gRPC C-core"),
 )
 some_examples = settings(deadline=None, max_examples=60)  # the first example builds the message classes
 SUBSETS = ("stable", "canary", "unknown")
@@ -176,7 +181,7 @@ def test_nothing_refers_to_what_is_not_there(history: list[Any]) -> None:
 @given(histories)
 def test_tables_are_ones_that_envoy_takes(history: list[Any]) -> None:
     _, composer = after(history)
-    for node in NODES:
+    for node in ENVOYS:
         snapshot = composer.view(node)
         hosts = messages(snapshot, types.ROUTE)["egress"].get("virtual_hosts", [])
         domains = [domain for host in hosts for domain in host["domains"]]

@@ -39,10 +39,11 @@ def call_clusters(subject: Subject, envoys: ResourceSet, findings: list[Finding]
         else:
             eds = {"eds_config": ADS_SOURCE, "service_name": part.name}
             yield _cluster(part.name, **common, type="EDS", eds_cluster_config=eds)
-            if (own := call_assignment(part.name, part.endpoints)) is not None:
-                yield Resource(types.ENDPOINT, part.name, own)
-            elif (same := envoys.entries.get(part.name)) is not None:
+            own = call_assignment(part.name, part.endpoints)
+            if own is None and (same := envoys.entries.get(part.name)) is not None:
                 yield same
+            else:
+                yield Resource(types.ENDPOINT, part.name, own or assignment(part.name, ()))
 
 
 def _one_after_another(part: ClusterPart, common: dict[str, Any]) -> Iterator[Resource]:
