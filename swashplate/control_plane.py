@@ -81,6 +81,7 @@ class ControlPlane:
             limits=_limits(settings),
         )
         self._warning_log = WarningLog(self._log)
+        self._warned: tuple[object, tuple[WarningReport, ...]] = (None, ())
         self._census = Census()
         self._open = False
         self._stopping = False
@@ -236,11 +237,13 @@ class ControlPlane:
         self._warning_log(self._warnings())
 
     def _warnings(self) -> tuple[WarningReport, ...]:
-        conflicts = self._sources.registry.conflicts
-        return warning_reports(
-            self._composition.warnings,
-            ((service, conflict) for service in sorted(conflicts) for conflict in conflicts[service]),
-        )
+        """The identical value while nothing changed: it is asked for after every change."""
+        found = self._sources.registry.conflicts
+        conflicts = tuple((service, conflict) for service in sorted(found) for conflict in found[service])
+        what = (self._composition.warnings, conflicts)
+        if what != self._warned[0]:
+            self._warned = (what, warning_reports(*what))
+        return self._warned[1]
 
 
 def _limits(settings: Settings) -> Limits:

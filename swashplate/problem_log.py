@@ -34,9 +34,13 @@ class ProblemLog:
         self._source = source
         self._standings = standings
         self._outcome = outcome
+        self._last: tuple[Problem, ...] = ()
         self._known: frozenset[Problem] = frozenset()
 
     def __call__(self, problems: tuple[Problem, ...]) -> None:
+        if problems is self._last:
+            return
+        self._last = problems
         problems = naming(self._source, problems)
         new = [problem for problem in problems if problem not in self._known]
         standings = self._standings({problem.file for problem in new if problem.is_error})
@@ -67,9 +71,13 @@ class WarningLog:
 
     def __init__(self, log: FilteringBoundLogger) -> None:
         self._log = log
+        self._last: tuple[WarningReport, ...] = ()
         self._known: frozenset[WarningReport] = frozenset()
 
     def __call__(self, warnings: tuple[WarningReport, ...]) -> None:
+        if warnings is self._last:
+            return
+        self._last = warnings
         for warning in warnings:
             if warning not in self._known:
                 said = f"{warning.service}: {warning.reason}"

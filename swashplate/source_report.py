@@ -22,7 +22,9 @@ def at(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def service_source_report(server: str, place: str, status: SourceStatus, files: _HasFiles) -> SourceReport:
+def service_source_report(
+    server: str, place: str, status: SourceStatus, files: _HasFiles, default_namespace: str
+) -> SourceReport:
     """What the registry and the files' follower know of a source of services."""
     return SourceReport(
         server=server,
@@ -34,7 +36,7 @@ def service_source_report(server: str, place: str, status: SourceStatus, files: 
         last_sync=None if status.synced_at is None else at(status.synced_at),
         stale_since=None if status.stale_since is None else at(status.stale_since),
         error=_error(status.error, files.freshness),
-        held=(*map(str, status.held), *files.held_files),
+        held=(*(name.within(default_namespace) for name in status.held), *files.held_files),
     )
 
 

@@ -124,7 +124,8 @@ class Sources:
         server = self._settings.identifier
         if self._services is not None:
             place = str(self._settings.services)
-            yield service_source_report(server, place, self.registry.statuses()[0], self._services)
+            status = self.registry.statuses()[0]
+            yield service_source_report(server, place, status, self._services, self._settings.namespace)
         if self._routes is not None:
             yield route_source_report(server, ROUTE_FILES, str(self._settings.routes), self._routes)
         yield from self._raw.reports(server)

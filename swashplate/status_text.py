@@ -179,7 +179,8 @@ def _node(proxy: ProxyReport, now: datetime) -> Group:
     table = columns("TYPE", "STATE", "RESOURCES", "SENT", "ACKED", "LAST SENT")
     for part in proxy.types:
         sent = f"{age(part.sent_at, now)} ago" if part.sent_at else "never"
-        table.add_row(part.type, _state(part.state), str(part.resources), part.sent_version, part.acked_version, sent)
+        resources = f"{part.resources} (+{part.draining})" if part.draining else str(part.resources)
+        table.add_row(part.type, _state(part.state), resources, part.sent_version, part.acked_version, sent)
     return Group(title, table, *map(Text, _steps(proxy, now)))
 
 

@@ -190,6 +190,12 @@ def test_text_of_several_files_in_error() -> None:
     assert text.count("in error") == 1
 
 
+def test_what_drains_is_counted_apart() -> None:
+    draining = a_type(state="draining").model_copy(update={"draining": 3})
+    text = shown(a_report(proxies=(a_proxy("web-1", draining),)), node="web-1")
+    assert "CDS   draining  2 (+3)" in text
+
+
 def test_text_has_no_spaces_at_the_end_of_lines() -> None:
     assert not [line for line in shown(a_report()).splitlines() if line != line.rstrip()]
 
