@@ -15,7 +15,7 @@ async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site
     directory = tmp_path_factory.mktemp("grpc")
     resources = directory / "resources"
     resources.mkdir()
-    fast = ("--debounce-quiet", "10ms", "--debounce-limit", "50ms")
+    fast = ("--debounce-quiet", "10ms", "--debounce-limit", "50ms", "--load-interval", "1s")
     site = Site(directory, flags=(*fast, "--resources", str(resources)))
     async with site.running():
         yield site

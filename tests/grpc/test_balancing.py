@@ -4,9 +4,10 @@ import contextlib
 
 import pytest
 
+from swashplate.status import LoadReport
 from tests.e2e.harness.site import Site
 from tests.e2e.harness.wait import until
-from tests.grpc.harness import Backend, Caller
+from tests.grpc.harness import Backend, Caller, until_answered
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -146,3 +147,16 @@ async def test_endpoints_with_dns_names(shared: Site, caller: Caller, names: int
         ends = [{"address": "localhost", "port": backend.port} for backend in (a, b)][:names]
         shared.service(f"named-{names}", *ends)
         assert (await caller.call(f"named-{names}", 20)).backends <= {"a", "b"}
+
+
+async def test_clients_report_their_load(shared: Site, caller: Caller) -> None:
+    async with Backend("busy") as busy:
+        shared.service("busy", busy.endpoint())
+        await until_answered(caller, "busy", "busy")
+        await caller.call("busy", 20)
+
+        async def load() -> LoadReport | None:
+            loads = (await shared.status()).loads
+            return next((load for load in loads if load.cluster == "busy" and load.successes), None)
+
+        assert await until(load, "a report of the load") is not None

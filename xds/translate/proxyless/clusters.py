@@ -28,7 +28,7 @@ def call_clusters(subject: Subject, envoys: ResourceSet, findings: list[Finding]
     policy = subject.policy
     if subject.file is not None:
         findings.extend(policy_findings(subject.name, policy))
-    common = {**_load_balancing(policy), **_protection(policy)}
+    common = {**_load_balancing(policy), **_protection(policy), "lrs_server": {"self": {}}}
     for part in cluster_parts(subject):
         if len(part.endpoints) > 1 and part.by_name:
             reason = f"{part.name}: gRPC clients without a proxy use its DNS names one after another, not together"
