@@ -1,6 +1,7 @@
 """Clusters for gRPC clients and their assignments, under the same names as Envoys'."""
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, Final
 
 from envoy_api import encode, message, message_class, pack
@@ -28,7 +29,7 @@ def call_clusters(subject: Subject, envoys: ResourceSet, findings: list[Finding]
     policy = subject.policy
     if subject.file is not None:
         findings.extend(policy_findings(subject.name, policy))
-    common = {**_load_balancing(policy), **_protection(policy), "lrs_server": {"self": {}}}
+    common = {**_load_balancing(policy.lb), **_protection(policy), "lrs_server": {"self": {}}}
     for part in cluster_parts(subject):
         if len(part.endpoints) > 1 and part.by_name:
             reason = f"{part.name}: gRPC clients without a proxy use its DNS names one after another, not together"
@@ -66,16 +67,17 @@ def _cluster(name: str, **fields: Any) -> Resource:
     return Resource(types.CLUSTER, name, encode(message("envoy.config.cluster.v3.Cluster", name=name, **fields)))
 
 
-def _load_balancing(policy: ClusterPolicy) -> dict[str, Any]:
+@cache
+def _load_balancing(lb: LoadBalancing) -> dict[str, Any]:
     """gRPC has rings in place of Maglev's table, and chooses in turn where it has no choice by requests in flight.
 
     A client that knows the list of policies takes the first of it that it has; to one that does not, `lb_policy`
     says nearly the same (gRFC A52).
     """
-    if policy.lb in (LoadBalancing.RING_HASH, LoadBalancing.MAGLEV):
+    if lb in (LoadBalancing.RING_HASH, LoadBalancing.MAGLEV):
         return {"lb_policy": "RING_HASH"}
     fields: dict[str, Any] = {"lb_policy": "ROUND_ROBIN"}
-    if policy.lb is LoadBalancing.LEAST_REQUEST:
+    if lb is LoadBalancing.LEAST_REQUEST:
         picking = _policies(f"{_BALANCING}.least_request.v3.LeastRequest", f"{_BALANCING}.round_robin.v3.RoundRobin")
         fields["load_balancing_policy"] = _policies(
             f"{_BALANCING}.wrr_locality.v3.WrrLocality", endpoint_picking_policy=picking

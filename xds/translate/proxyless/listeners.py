@@ -1,6 +1,6 @@
 """Listeners for gRPC: of clients, one for each name that can be dialled; of servers, one for any address."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from ipaddress import ip_address
 from typing import Any, Final
@@ -40,17 +40,19 @@ class ApiListeners:
         for host, names in now.items():
             if names:
                 self._names[host] = names
-                changes.update((name, _api_listener(name, host)) for name in names)
+                changes.update((listener.name, listener) for listener in _api_listeners(names, host))
         self.resources = self.resources.with_changes(changes)
 
     def _dialled(self, host: str, claims: Claims) -> tuple[str, ...]:
         return tuple(domain for domain in claims.domains(host, self._viewer) if "*" not in domain)
 
 
-def _api_listener(name: str, routes: str) -> Resource:
+def _api_listeners(names: Iterable[str], routes: str) -> Iterator[Resource]:
+    """They differ by name only, which is the first field, so it is put in front of the rest's encoding."""
     manager = pack(_manager(rds={"route_config_name": routes, "config_source": ADS_SOURCE}))
-    made = message(_LISTENER, name=name, api_listener={"api_listener": manager})
-    return Resource(types.LISTENER, name, encode(made))
+    rest = encode(message(_LISTENER, api_listener={"api_listener": manager}))
+    for name in names:
+        yield Resource(types.LISTENER, name, encode(message(_LISTENER, name=name)) + rest)
 
 
 def _manager(**routes: Any) -> EnvoyMessage:
