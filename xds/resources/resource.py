@@ -25,7 +25,7 @@ class Resource:
     without hearing of it again; another ttl is another version, so that clients are told.
     """
 
-    __slots__ = ("_body", "claims", "name", "references", "ttl", "type_url", "version")
+    __slots__ = ("_body", "_hash", "claims", "name", "references", "ttl", "type_url", "version")
 
     def __init__(
         self,
@@ -45,6 +45,7 @@ class Resource:
         self.ttl = ttl
         version = version or blake2b(body, digest_size=8).hexdigest()
         self.version = version if ttl is None else f"{content_hash(f'{version} {ttl!r}'.encode()):016x}"
+        self._hash = hash((type_url, name, self.version))
 
     @property
     def body(self) -> bytes:
@@ -59,7 +60,7 @@ class Resource:
         )
 
     def __hash__(self) -> int:
-        return hash((self.type_url, self.name, self.version))
+        return self._hash
 
     def __repr__(self) -> str:
         return f"<{self.type_url.rpartition('.')[2]} {self.name} {self.version}>"

@@ -28,16 +28,25 @@ class Memo:
         self._bytes = 0
 
     def get(self, key: Hashable, make: Callable[[], T], size: Callable[[T], int] = lambda _: 0) -> T:
-        if (known := self._entries.get(key)) is not None:
-            self._entries.move_to_end(key)
-            return known[0]  # type: ignore[return-value]
+        if (known := self.find(key)) is not None:
+            return known  # type: ignore[return-value]
         value = make()
-        self._entries[key] = (value, size(value))
-        self._bytes += size(value)
+        self.keep(key, value, size(value))
+        return value
+
+    def find(self, key: Hashable) -> object:
+        """What is kept under the key; None if nothing is."""
+        if (known := self._entries.get(key)) is None:
+            return None
+        self._entries.move_to_end(key)
+        return known[0]
+
+    def keep(self, key: Hashable, value: object, size: int) -> None:
+        self._entries[key] = (value, size)
+        self._bytes += size
         while len(self._entries) > self._max_entries or (self._bytes > self._max_bytes and len(self._entries) > 1):
             _, (_, freed) = self._entries.popitem(last=False)
             self._bytes -= freed
-        return value
 
     def __repr__(self) -> str:
         return f"<Memo {len(self._entries)} entries, {self._bytes} bytes>"
@@ -50,6 +59,7 @@ class Shared:
         self.control_plane = wire.control_plane(identifier)
         self._diffs = Memo()
         self._bodies = Memo()
+        self._requests = Memo(max_bytes=8 << 20)
         self._sets: WeakValueDictionary[frozenset[Resource], ResourceSet] = WeakValueDictionary()
         self.memo = Memo()
 
@@ -60,6 +70,20 @@ class Shared:
         if len(old) == len(new) == 1:
             return new[0].since(old[0])
         return self._diffs.get((old, new), lambda: _layered_diff(old, new))
+
+    def request(self, parse: Callable[[bytes], wire.Request], data: bytes) -> wire.Request:
+        """A request from its bytes. Raises MalformedRequestError.
+
+        After their first, clients that are kept in step say the same bytes: each ACK of the state of the world
+        repeats a thousand names. A request that says who it is from is nobody else's.
+        """
+        key = (parse, data)
+        if (known := self._requests.find(key)) is not None:
+            return known  # type: ignore[return-value]
+        request = parse(data)
+        if request.node is None:
+            self._requests.keep(key, request, 2 * len(data))
+        return request
 
     def body(self, key: Hashable, make: Callable[[], bytes]) -> bytes:
         """An encoded response without its nonce."""

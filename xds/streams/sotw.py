@@ -1,12 +1,13 @@
 """State of the world: each request lists everything wanted, and CDS and LDS answers everything there is."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from xds.resources import types
 from xds.resources.resource import Resource
 from xds.resources.snapshot import Layers, find, version_of
 from xds.streams import wire
+from xds.streams.names import NO_NAMES, interned
 from xds.streams.sent import NONE, UNKNOWN
 from xds.streams.type_state import FULL_STATE_TYPES, Answer, Frame, TypeState, empty_assignment, empty_layer
 from xds.streams.wire import Request
@@ -20,15 +21,20 @@ class SotwType(TypeState):
 
     client_version = ""
     """What the client said on this stream's first request that it has: kept from an earlier stream."""
+    asked: Sequence[str] | None = None
+    """The names of the request before: equal ones are the same object, mostly."""
     answer_again = False
     """Whether a request that repeats an acknowledged one is a warming cluster asking again: answered once."""
 
     def request(self, request: Request, now: float) -> Answer | None:
         answer = self.answered(request, now)
-        before, self.sub = self.sub, self.sub.replaced(request.names, legacy=self.legacy)
-        added = self.sub.names - before.names
-        if (before.wildcard and not self.sub.wildcard) or before.names - self.sub.names:
-            self.forget_unsubscribed()
+        before, added = self.sub, NO_NAMES
+        if request.names is not self.asked:
+            self.asked = request.names
+            self.sub = before.replaced(request.names, legacy=self.legacy)
+            added = interned(self.sub.names - before.names)
+            if (before.wildcard and not self.sub.wildcard) or before.names - self.sub.names:
+                self.forget_unsubscribed()
         first, self.started = not self.started, True
         full = self.type_url in FULL_STATE_TYPES
         everything = self.sub.wildcard and not before.wildcard

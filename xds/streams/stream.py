@@ -92,7 +92,7 @@ class Stream:
         Raises StreamError where the stream can't go on.
         """
         try:
-            request = self._variant.parse(data)
+            request = self._server.shared.request(self._variant.parse, data)
         except wire.MalformedRequestError as error:
             raise StreamError(Code.INVALID_ARGUMENT, str(error)) from error
         node = self._identify(request, now)
@@ -252,7 +252,10 @@ class Stream:
 
     def _assignments_behind(self, frame: Frame) -> None:
         """A changed cluster warms anew, and incremental Envoys never ask for its assignment again: push it."""
-        names = frozenset[str]().union(*(assignments_of(cluster) for cluster in frame.changed))
+        names = self._server.shared.memo.get(
+            ("assignments", frame.body),
+            lambda: frozenset[str]().union(*(assignments_of(cluster) for cluster in frame.changed)),
+        )
         if (endpoints := self.types.get(types.ENDPOINT)) is None:
             self._warming |= names
             return

@@ -149,7 +149,8 @@ class TypeState:
             self.acked = sent.layers
             self.acked_version = sent.version
             self.unknown_past = False
-            self.rejected = self.rejected.difference(resource.name for resource in sent.changed)
+            if self.rejected:
+                self.rejected = self.rejected.difference(resource.name for resource in sent.changed)
             if self.quarantine:
                 self.quarantine = self.quarantine.accepted(blame.items_of(sent).keys())
             if not self.outstanding and not self.quarantine:
@@ -268,7 +269,10 @@ class TypeState:
         """Books a frame before it is written, so that an ACK can't overtake its record."""
         names = [*frame.removed, *(resource.name for resource in frame.changed)]
         had = {name: before.owed[name] for name in names if name in before.owed}
-        fresh = tuple(r.name for r in frame.changed if find(before.base, r.name) is None and not had.get(r.name))
+        new = frame.changed
+        if before.base or any(had.values()):
+            new = tuple(r for r in new if find(before.base, r.name) is None and not had.get(r.name))
+        fresh = tuple(resource.name for resource in new)
         self.outstanding[nonce] = Sent(
             frame.version, frame.changed, frame.removed, fresh, before.base, had, shown, now, origin
         )

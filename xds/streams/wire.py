@@ -7,9 +7,8 @@ envoy/service/discovery/v3/discovery.proto.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from google.protobuf import json_format
 
@@ -126,8 +125,7 @@ def control_plane(identifier: str) -> bytes:
     return text_field(1, identifier)
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A request of either variant. `error` is the client's text where it rejects a response, else None.
 
     State of the world: `names`, `version`. Incremental: `subscribe`, `unsubscribe`, `initial_versions`. All names are
