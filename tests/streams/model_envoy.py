@@ -45,6 +45,7 @@ class ModelEnvoy:
     domains: dict[str, tuple[str, ...]] = field(default_factory=dict)
     bodies: dict[str, int] = field(default_factory=dict)
     has_routes: bool = False
+    beats: int = 0
     _listening: bool = False
     _apart: bool = False
     _acks: list[Any] = field(default_factory=list)
@@ -96,6 +97,7 @@ class ModelEnvoy:
     def _send(self, message: Any) -> None:
         if not self._said_node:
             message.node.id = "node"
+            message.node.client_features.append("xds.config.supports-resource-ttl")
             self._said_node = True
         self.outbox.append(message.SerializeToString())
 
@@ -117,7 +119,8 @@ class ModelEnvoy:
             got = {m.name if hasattr(m, "name") else m.cluster_name: m for m in map(_unpacked, response.resources)}
             removed = set(self.clusters) - set(got) if url == CDS else set()
         else:
-            got = {r.name: _unpacked(r.resource) for r in response.resources}
+            self._confirm(url, [r for r in response.resources if not r.HasField("resource")])
+            got = {r.name: _unpacked(r.resource) for r in response.resources if r.HasField("resource")}
             removed = set(response.removed_resources)
         self.bodies[url] = self.bodies.get(url, 0) + len(got)
         bad = sorted(name for name, message in got.items() if self._is_bad(url, message))
@@ -129,7 +132,7 @@ class ModelEnvoy:
         take.get(url, self._ignore)({name: message for name, message in got.items() if name not in bad}, removed)
         if self.variant == "delta":
             held = self._versions.setdefault(url, {})
-            held.update({r.name: r.version for r in response.resources if r.name not in bad})
+            held.update({r.name: r.version for r in response.resources if r.name in got and r.name not in bad})
             for name in removed:
                 held.pop(name, None)
         if bad:
@@ -140,6 +143,12 @@ class ModelEnvoy:
         if url == CDS:
             self._after_clusters()
         self._flush()
+
+    def _confirm(self, url: str, beats: list[Any]) -> None:
+        """Envoy takes an entry without a body for a heartbeat only in the version that it has, else it rejects it."""
+        for beat in beats:
+            assert self._versions.get(url, {}).get(beat.name) == beat.version, f"{beat.name} is not what it has"
+            self.beats += 1
 
     def _is_bad(self, url: str, message: Any) -> bool:
         if url == CDS:

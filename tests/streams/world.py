@@ -10,13 +10,14 @@ from xds.resources.resource_set import EMPTY, ResourceSet
 from xds.resources.snapshot import Snapshot
 
 TABLE = "egress"
+TTL = 5.0
 BAD = 666
 """Content that the model Envoy refuses."""
 
 
-def cluster(name: str, content: int = 0) -> Resource:
+def cluster(name: str, content: int = 0, ttl: float | None = None) -> Resource:
     message = envoy_api.message_class("envoy.config.cluster.v3.Cluster")(name=name, alt_stat_name=str(content))
-    return Resource(types.CLUSTER, name, message.SerializeToString(deterministic=True))
+    return Resource(types.CLUSTER, name, message.SerializeToString(deterministic=True), ttl=ttl)
 
 
 def assignment(name: str, content: int = 0) -> Resource:
@@ -57,7 +58,8 @@ def listener(name: str = "egress") -> Resource:
 class World:
     """A mutable target; `snapshot` makes the next immutable one from the last, as translation does.
 
-    The host `moving` has one domain more. `apart`: virtual hosts are resources of their own.
+    The host `moving` has one domain more. `apart`: virtual hosts are resources of their own. The clusters in `short`
+    have a ttl.
     """
 
     clusters: dict[str, int] = field(default_factory=dict)
@@ -66,6 +68,7 @@ class World:
     bad: set[str] = field(default_factory=set)
     moving: str = ""
     apart: bool = False
+    short: set[str] = field(default_factory=set)
     _sets: dict[str, ResourceSet] = field(default_factory=dict)
 
     def snapshot(self) -> Snapshot:
@@ -76,7 +79,9 @@ class World:
         clusters = {name: BAD if name in self.bad else content for name, content in self.clusters.items()}
         endpoints = {name: BAD if f"{name} endpoints" in self.bad else n for name, n in self.endpoints.items()}
         wanted = {
-            types.CLUSTER: [cluster(name, content) for name, content in clusters.items()],
+            types.CLUSTER: [
+                cluster(name, content, TTL if name in self.short else None) for name, content in clusters.items()
+            ],
             types.ENDPOINT: [assignment(name, content) for name, content in endpoints.items()],
             types.LISTENER: [listener()],
             types.ROUTE: [bare_table() if self.apart else table(hosts)],

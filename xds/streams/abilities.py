@@ -25,8 +25,8 @@ def abilities_of(node: Node, variant: str) -> Abilities:
 
     An Envoy takes a ttl in the incremental variant but does not say so (seen). In the state of the world a client has
     to say so, since a resource with a ttl comes in a message of another type; and an Envoy is given none there: a
-    heartbeat does not reach its timers, and Envoy 1.40 crashed when the ttl of an assignment ran out (seen). Envoy has no use for resource_errors. gRPC has (gRFC
-    A88), and a client that does not know the field yet passes over it.
+    heartbeat does not reach its timers, and Envoy 1.40 crashed when the ttl of an assignment ran out (seen). Envoy
+    has no use for resource_errors. gRPC has (gRFC A88), and a client that does not know the field yet passes over it.
     """
     if variant == "delta":
         ttl = _TTL in node.client_features or node.version is not None

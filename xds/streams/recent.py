@@ -24,7 +24,7 @@ class Recent:
         return reversed(self._snapshots.values())
 
     def remember(self, snapshot: Snapshot) -> None:
-        key = tuple(snapshot.version(url) for url in (types.CLUSTER, types.LISTENER, types.ROUTE))
+        key = tuple(snapshot.version(url) for url in (types.CLUSTER, types.LISTENER, types.ROUTE, types.VIRTUAL_HOST))
         self._snapshots[key] = snapshot
         self._snapshots.move_to_end(key)
         while len(self._snapshots) > KEPT:

@@ -153,6 +153,7 @@ class TypeState:
                 self.rejected = self.rejected.difference(resource.name for resource in sent.changed)
             if self.quarantine:
                 self.quarantine = self.quarantine.accepted(blame.items_of(sent).keys())
+                self._forget_kept()
             if not self.outstanding and not self.quarantine:
                 self.nack = None
             return Answer(sent, None, (), origins)
@@ -235,7 +236,7 @@ class TypeState:
             {i: r.version for i in self.kept if (r := blame.find_item(layers, i)) is not None and r != self.kept[i]}
         )
         held = self.quarantine.held
-        self.kept = {item: old for item, old in self.kept.items() if item in held or self._on_trial(item)}
+        self._forget_kept()
         if not self.quarantine and not self.outstanding:
             self.nack = None
         if not held:
@@ -252,6 +253,11 @@ class TypeState:
             return False
         self.quarantine = self.quarantine.passed()
         return True
+
+    def _forget_kept(self) -> None:
+        """What is not in quarantine any more holds nothing back that only it referred to."""
+        held = self.quarantine.held
+        self.kept = {item: old for item, old in self.kept.items() if item in held or self._on_trial(item)}
 
     def _on_trial(self, item: Item) -> bool:
         return any(item in group for group in self.quarantine.trials)
