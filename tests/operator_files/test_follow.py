@@ -12,6 +12,7 @@ import pytest
 
 from operator_files.follow import Follower, Step
 from operator_files.problem import Problem
+from operator_files.standing import Kind, Standing, standings
 from operator_files.store import LastGoodStore, StoreError
 from operator_files.tree import Content
 
@@ -63,7 +64,9 @@ class Run:
 
 
 @asynccontextmanager
-async def following(root: Path, store: LastGoodStore | None = None) -> AsyncIterator[Run]:
+async def following(
+    root: Path, store: LastGoodStore | None = None, now: Callable[[], float] = lambda: 1000.0
+) -> AsyncIterator[Run]:
     steps: list[Step[Words]] = []
     errors: list[str] = []
     follower = Follower(
@@ -73,7 +76,7 @@ async def following(root: Path, store: LastGoodStore | None = None) -> AsyncIter
         store=store,
         on_step=steps.append,
         on_error=errors.append,
-        now=lambda: 1000.0,
+        now=now,
     )
     task = asyncio.create_task(follower.run())
     try:
@@ -92,6 +95,42 @@ async def test_every_look_is_a_step_with_its_evidence(tmp_path: Path) -> None:
         await run.until(lambda: len(run.steps) == 2)
         assert [(step.changes, step.live) for step in run.steps] == [({}, False), ({str(path): b"one"}, True)]
         assert run.follower.freshness.synced_at == 1000.0
+
+
+async def test_it_is_known_when_the_version_in_force_was_taken(tmp_path: Path) -> None:
+    root, time = tmp_path / "files", [1000.0]
+    root.mkdir()
+    file = root / "a.yaml"
+    file.write_text("one")
+    with LastGoodStore(tmp_path / "state") as store:
+        async with following(root, store, lambda: time[0]) as run:
+            await run.until(lambda: run.follower.taken_at == {str(file): 1000.0})
+            time[0] = 2000.0
+            file.write_text("bad!")
+            await run.until(lambda: len(run.steps) == 2)
+            assert run.follower.taken_at == {str(file): 1000.0}
+            file.write_text("two")
+            await run.until(lambda: run.follower.taken_at == {str(file): 2000.0})
+            await run.until(lambda: store.load("words") == {"a.yaml": "two"})
+        async with following(root, store) as run:
+            await run.until(lambda: len(run.steps) == 1)
+            assert run.follower.taken_at == {}, "what an earlier life took has no time"
+            file.write_text("three")
+            await run.until(lambda: run.follower.taken_at == {str(file): 1000.0})
+            file.unlink()
+            await run.until(lambda: run.follower.taken_at == {})
+
+
+@pytest.mark.parametrize(
+    ("book", "kind", "since"),
+    [
+        (Words({"a": "x"}, stale=("a",)), Kind.LAST_GOOD, 5.0),
+        (Words({"a": "x"}), Kind.REST, 5.0),
+        (Words(), Kind.NOTHING, None),
+    ],
+)
+def test_what_is_in_force_of_a_file_in_error(book: Words, kind: Kind, since: float | None) -> None:
+    assert standings(book, {"a": 5.0}, ["a"]) == {"a": Standing(kind, since)}
 
 
 async def test_the_store_keeps_what_is_in_force_by_relative_path(tmp_path: Path) -> None:
