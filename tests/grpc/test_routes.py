@@ -107,12 +107,12 @@ async def test_faults_are_done_by_the_client(shared: Site, caller: Caller) -> No
     async with serving(shared, caller, "faults", abort, slow):
         assert statuses(await caller.call("faults", metadata={"abort": "1"})) == ["UNAVAILABLE"]
         assert (await caller.call("faults", metadata={"slow": "1"})).seconds >= 0.3
-        assert (await caller.call("faults")).seconds < 0.3
+        assert (await caller.call("faults")).backends == {"plain"}
 
 
 async def test_more_calls_at_a_time_than_the_limit_fail_at_once(shared: Site, caller: Caller) -> None:
     async with serving(shared, caller, "limits", cluster={"circuit_breaker": {"requests": 1}}):
-        told = await caller.call("limits", at_once=2, metadata={"delay": "0.5"})
+        told = await caller.call("limits", at_once=2, metadata={"delay": "1"})
         assert told.answers == {"plain": 1}
         assert statuses(told) == ["UNAVAILABLE"]
 
