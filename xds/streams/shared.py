@@ -82,7 +82,7 @@ class Shared:
             return known  # type: ignore[return-value]
         request = parse(data)
         if request.node is None:
-            self._requests.keep(key, request, 2 * len(data))
+            self._requests.keep(key, request, 8 * len(data))
         return request
 
     def body(self, key: Hashable, make: Callable[[], bytes]) -> bytes:

@@ -353,16 +353,17 @@ class TypeState:
 
     def _changes(self, shown: Layers, wanted: Callable[[str], bool]) -> tuple[list[Resource], list[str]]:
         difference = self.shared.diff(self.base, shown)
-        changed = [r for r in difference.changed if wanted(r.name) and not isinstance(r, StandIn)]
-        removed = [name for name in difference.removed if wanted(name)]
         special = {**dict.fromkeys(self.again), **self.owed} if self.owed or self.again else {}
-        if not special:
-            return changed, removed
-        for name, members in members_of(self.sub.names.collections.intersection(special), shown).items():
+        asked = self.sub.names.collections.intersection(special) if special else ()
+        for name, members in members_of(asked, shown).items():
             del special[name]
             special = {**{member.name: NONE for member in members}, **special}
-        changed = [resource for resource in changed if resource.name not in special]
-        removed = [name for name in removed if name not in special]
+        changed = [
+            resource
+            for resource in difference.changed
+            if (name := resource.name) not in special and wanted(name) and not isinstance(resource, StandIn)
+        ]
+        removed = [name for name in difference.removed if name not in special and wanted(name)]
         for name, version in special.items():
             found = find(shown, name)
             if found is None:
