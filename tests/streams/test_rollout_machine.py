@@ -112,10 +112,14 @@ class Rollouts(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([0.01, 1.0, 3.0, 11.0]))
     def time_passes(self, seconds: float) -> None:
         """A client's requests don't take longer than that to arrive; responses may."""
-        while self.envoy.outbox:
-            self.server_reads()
+        self._requests_arrive()
         self.now += seconds
         self.envoy.tick(seconds)
+        self._requests_arrive()  # sent at some time in between
+
+    def _requests_arrive(self) -> None:
+        while self.envoy.outbox:
+            self.server_reads()
 
     @rule()
     def all_is_delivered(self) -> None:

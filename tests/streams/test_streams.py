@@ -546,3 +546,23 @@ def test_a_request_of_unreasonable_size_is_refused(variant: Variant) -> None:
     with pytest.raises(StreamError, match="names") as caught:
         line.ask(EDS, map(str, range(MAX_NAMES + 1)))
     assert caught.value.code is Code.RESOURCE_EXHAUSTED
+
+
+@VARIANTS
+def test_what_only_suspects_needed_goes_once_they_are_cleared(variant: Variant) -> None:
+    line = Line(variant, world("a", "b"))
+    line.world.hosts = {"one": ("b",), "two": ("b",)}
+    line.publish()
+    for url, names in ((CDS, ()), (EDS, ("a", "b")), (RDS, ("egress",))):
+        line.ask(url, names)
+        line.ack(line.hear(), names)
+    line.world.hosts = {"one": ("a",), "two": ("a",)}
+    del line.world.clusters["b"], line.world.endpoints["b"]
+    line.publish()
+    line.nack(line.hear(), "one of them is bad", ["egress"])
+    for _ in ("one", "both"):
+        line.ack(line.hear(), ["egress"])
+    assert line.hear() is None
+    assert line.state(RDS) is SyncState.SYNCED
+    line.now += 11
+    assert line.hear().type_url == CDS

@@ -133,6 +133,7 @@ async def test_fields_that_nobody_knows_are_passed_over(here: Running) -> None:
         {"node": {"id": ""}},
         {"node": NODE, "typeUrl": types.ROUTE},
         {"node": NODE, "resourceNames": [1]},
+        {"node": NODE, "resourceLocators": [{"name": "a", "dynamicParameters": {"env": "prod"}}]},
     ],
     ids=str,
 )

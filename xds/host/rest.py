@@ -19,7 +19,7 @@ import envoy_api
 from xds.host.polls import POLLED, Content, Polled, Polls
 from xds.resources.resource import Resource, RouteTable, checksum_text, content_hash
 from xds.streams.shared import Memo
-from xds.streams.wire import node_of
+from xds.streams.wire import MalformedRequestError, node_of, requested
 
 _REQUEST = "envoy.service.discovery.v3.DiscoveryRequest"
 _LARGEST = 4 << 20
@@ -70,13 +70,17 @@ class RestPolling:
                 return web.Response(status=400, text=f"this path serves {type_url}, not {asked.type_url}")
             if not asked.node.id:
                 return web.Response(status=400, text="the request must carry node.id")
-            return await self._answer(type_url, asked)
+            try:
+                names = requested(b"", asked.resource_names, asked.resource_locators)
+            except MalformedRequestError as error:
+                return web.Response(status=400, text=str(error))
+            return await self._answer(type_url, asked, names)
 
         return serve
 
-    async def _answer(self, type_url: str, asked: Any) -> web.Response:
+    async def _answer(self, type_url: str, asked: Any, names: tuple[str, ...]) -> web.Response:
         node = node_of(asked.node)
-        content = self._polls.content(node, type_url, asked.resource_names)
+        content = self._polls.content(node, type_url, names)
         version = checksum_text(int(content.version, 16), self._salt)
         unchanged = asked.version_info == version
         self._polls.on_poll(Polled(node, type_url, version, unchanged=unchanged))
