@@ -5,17 +5,20 @@ from typing import Final
 
 from xds.resources import types
 from xds.resources.resource import Resource
-from xds.resources.snapshot import Layers, find, version_of
+from xds.resources.snapshot import Layers, version_of
 from xds.streams import wire
 from xds.streams.sent import NONE
 from xds.streams.subscription import WILDCARD
-from xds.streams.type_state import Answer, Frame, TypeState, empty_assignment
+from xds.streams.type_state import Answer, Before, Frame, TypeState, empty_assignment
 from xds.streams.wire import Request
 
 KEPT_IN_USE: Final = frozenset({types.EXTENSION_CONFIG})
-"""Types of which a client is not told that what it has is gone: it asks by name for what it uses, and an Envoy that
-lost a filter's configuration would fail every request at that filter until it forgot the name too (Envoy issue 32823).
-In the state of the world nothing can say so either. Names that it has nothing of are answered as for other types."""
+"""Types of which a client is not told that what it has is gone: it asks by name for what it uses.
+
+An Envoy that lost a filter's configuration would fail every request at that filter until it forgot the name too
+(Envoy issue 32823). In the state of the world nothing can say so either. Names that it has nothing of are answered as
+for other types.
+"""
 
 
 class DeltaType(TypeState):
@@ -58,18 +61,13 @@ class DeltaType(TypeState):
             changed += [empty_assignment(name) for name in removed]
             removed = []
         elif self.type_url in KEPT_IN_USE:
-            removed = [name for name in removed if not self._has_some(name)]
+            removed = [name for name in removed if Before(self.base, self.owed).lacks(name)]
         due = self.must_answer or changed or removed
         frame = self._frame(shown, changed, removed) if due else None
         self._has_been_sent(shown, waiting)
         if frame is None and not self.sent_version and not waiting:
             self.accept_unsent(shown)
         return frame
-
-    def _has_some(self, name: str) -> bool:
-        """Whether the client has this name in any version, as far as is known."""
-        version = self.owed.get(name)
-        return version != NONE if version is not None else find(self.base, name) is not None
 
     def _frame(self, shown: Layers, changed: list[Resource], removed: list[str]) -> Frame:
         version = version_of(shown)

@@ -6,16 +6,21 @@ request until it does; where nothing matches, it has the alias and nothing else 
 VHDS documentation).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
+from typing import Final
 
 from xds.resources.resource import Resource
 from xds.resources.resource_set import ResourceSet
 from xds.resources.snapshot import Layers, find, version_of
 from xds.streams import wire
 from xds.streams.delta import DeltaType
+from xds.streams.sent import UNKNOWN
 from xds.streams.shared import Shared
 from xds.streams.type_state import Frame
+
+_NOBODY: Final = ""
+"""The own name of a virtual host that no table has."""
 
 Index = Mapping[str, Resource]
 """Virtual hosts by `table/domain`, the domain in lower case."""
@@ -27,6 +32,10 @@ def index(hosts: ResourceSet) -> Index:
 
 def _table(name: str) -> str:
     return name.rpartition("/")[0]
+
+
+def _tables(hosts: ResourceSet) -> frozenset[str]:
+    return frozenset(_table(host.name) for host in hosts)
 
 
 def candidates(alias: str) -> Iterator[str]:
@@ -45,6 +54,20 @@ class HostsType(DeltaType):
     def __init__(self, type_url: str, shared: Shared) -> None:
         super().__init__(type_url, shared)
         self.aliases: Mapping[str, str] = {}
+
+    def begin(self, tables: Collection[str], target: Layers, *, again: bool) -> None:
+        """The client is about to wait for the virtual hosts of these tables, asking for nothing more (seen).
+
+        It warms a table until it hears of one virtual host of it. So those it was sent before it had the table come
+        `again`, and of a table that is to have none it is told that one is gone: an empty answer ends no waiting.
+        """
+        if not self.sub.wildcard:
+            return
+        known = (self.shared.memo.get(("tables", part), partial(_tables, part)) for part in target)
+        bare = frozenset(tables).difference(*known)
+        self.owed.update({f"{table}/{_NOBODY}": UNKNOWN for table in bare})
+        if again:
+            self.again.update(host.name for part in self.base for host in part if _table(host.name) in tables)
 
     def changes(self, shown: Layers) -> tuple[list[Resource], list[str]]:
         """An alias that is asked for, or means another host than it did, has that host sent."""

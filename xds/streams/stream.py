@@ -107,7 +107,10 @@ class Stream:
             self._begin(state, request)
         if max(len(request.names), len(request.subscribe), len(request.unsubscribe)) > MAX_NAMES:
             raise StreamError(Code.RESOURCE_EXHAUSTED, f"more than {MAX_NAMES} names in one request")
+        begins = not state.started
         answer = state.request(request, now)
+        if begins and type_url == types.VIRTUAL_HOST and (routes := self.types.get(types.ROUTE)) is not None:
+            self._hosts_behind(routes.sub.names, again=False)
         if type_url == types.ENDPOINT and self._warming:
             state.force(self._warming)
             self._warming = frozenset()
@@ -232,6 +235,9 @@ class Stream:
         state.sent(nonce, frame, before, shown, now, self._changed_at)
         if state.type_url == types.CLUSTER:
             self._assignments_behind(frame)
+        elif state.type_url == types.ROUTE:
+            tables = (table.name for table in frame.changed)
+            self._hosts_behind(frozenset(name for name in tables if before.lacks(name)), again=True)
         if state.type_url == types.CLUSTER or state.type_url in GATED:
             has = Snapshot({url: known.base for url, known in self.types.items()})
             self._server.recent.remember(has)
@@ -262,6 +268,12 @@ class Stream:
         endpoints.force(names)
         if isinstance(endpoints, SotwType) and names:
             endpoints.answer_again = True
+
+    def _hosts_behind(self, tables: frozenset[str], *, again: bool) -> None:
+        """A table that is new to the client may have its virtual hosts fetched: they follow it."""
+        hosts = self.types.get(types.VIRTUAL_HOST)
+        if isinstance(hosts, HostsType) and tables:
+            hosts.begin(tables, self.target(types.VIRTUAL_HOST), again=again)
 
     def wake_at(self) -> float | None:
         """When `next_frame` may have something without anything else having happened."""

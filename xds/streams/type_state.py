@@ -60,6 +60,11 @@ class Before(NamedTuple):
     base: Layers
     owed: Mapping[str, str]
 
+    def lacks(self, name: str) -> bool:
+        """Whether it had nothing of this name, as far as is known."""
+        version = self.owed.get(name)
+        return version == NONE if version is not None else find(self.base, name) is None
+
 
 class TypeState:
     """State shared by the variants; `SotwType` and `DeltaType` add how requests are read and frames made.
