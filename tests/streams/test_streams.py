@@ -566,3 +566,20 @@ def test_what_only_suspects_needed_goes_once_they_are_cleared(variant: Variant) 
     assert line.state(RDS) is SyncState.SYNCED
     line.now += 11
     assert line.hear().type_url == CDS
+
+
+@VARIANTS
+def test_a_client_that_came_back_without_routes_gets_those_that_can_go_ahead(variant: Variant) -> None:
+    """Nothing can be taken from it, though what it did before is not known here."""
+    line = Line(variant, world("a", "c"))
+    line.world.hosts = {"good": ("a",), "waits": ("c",)}
+    line.publish()
+    known = {"initial_resource_versions": {"a": "older"}} if variant is DELTA else {"version_info": "older"}
+    line.ask(CDS, **known)
+    line.nack(line.hear(), "Error adding/updating cluster(s) c: no such thing")
+    while (answer := line.hear()) is not None:
+        line.ack(answer)
+    line.ask(RDS, ["egress"])
+    (packed,) = line.hear().resources
+    table = envoy_api.class_for_url(RDS).FromString(packed.value if variant is SOTW else packed.resource.value)
+    assert [host.name for host in table.virtual_hosts] == ["good"]

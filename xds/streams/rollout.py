@@ -63,6 +63,7 @@ class Rollout:
         self._due: dict[str, float | None] = {}
         self._lingering: dict[str, ResourceSet] = {types.CLUSTER: EMPTY, types.ENDPOINT: EMPTY}
         self._released: dict[str, Layers] = {}
+        self._without_any: set[str] = set()
         self._kept_back: set[str] = set()
         self._waiting_since: float | None = None
         self._held: dict[str, Held] = {}
@@ -73,6 +74,10 @@ class Rollout:
     def begin_with(self, type_url: str, layers: Layers) -> None:
         """The client comes with these listeners or routes from an earlier stream: they are its first "before"."""
         self._released[type_url] = layers
+
+    def begin_without(self, type_url: str) -> None:
+        """The client comes with nothing of this type, so that nothing can be taken from it."""
+        self._without_any.add(type_url)
 
     def retarget(self, target: Snapshot, clusters: TypeState | None) -> None:
         """`clusters` tells what the client has by now: what it never had need not linger."""
@@ -169,7 +174,7 @@ class Rollout:
                 return self._released.get(type_url), blocked
         if blocked and any(not part.references.isdisjoint(blocked) for part in layers):
             known = self._released.get(type_url)
-            if known is None and not self.from_scratch:
+            if known is None and not self.from_scratch and type_url not in self._without_any:
                 return None, blocked
             layers = self._without(known or (), layers, blocked)
         self._released[type_url] = layers

@@ -163,6 +163,7 @@ class Stream:
         """The first request for a type tells what a returning client has of it: its first rollout starts there."""
         versions = request.initial_versions or {}
         if not request.version and not versions:
+            self._rollout.begin_without(state.type_url)
             return
         before = self._before(state.type_url, request.version or version_of_versions(versions))
         layers = before.layers.get(state.type_url, ()) if before is not None else None
