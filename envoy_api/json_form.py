@@ -1,6 +1,7 @@
 """Messages from and to plain data in the form that Envoy's YAML and JSON have."""
 
 from collections.abc import Mapping
+from math import copysign
 from typing import Any, cast
 
 from google.protobuf import json_format
@@ -67,11 +68,14 @@ def _sorted_field(owner: Descriptor, name: str, value: Any) -> Any:
 
 
 def _plain(data: Any) -> Any:
-    """A struct's data with sorted keys, and whole numbers (it knows only doubles) without a fraction."""
+    """A struct's data with sorted keys, and whole numbers (it knows only doubles) without a fraction.
+
+    Minus zero stays what it is: no integer is.
+    """
     if isinstance(data, dict):
         return {key: _plain(data[key]) for key in sorted(data)}
     if isinstance(data, list):
         return [_plain(item) for item in data]
     if isinstance(data, float) and data.is_integer() and abs(data) < 2**53:
-        return int(data)
+        return int(data) if data or copysign(1.0, data) > 0 else data
     return data
