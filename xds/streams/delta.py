@@ -28,6 +28,8 @@ class DeltaType(TypeState):
         """Names count even when the nonce is stale or unknown: then only the ACK is void."""
         answer = self.answered(request, now)
         first, self.started = not self.started, True
+        if not (first or request.subscribe or request.unsubscribe):
+            return answer
         before = self.sub
         self.sub = before.changed(request.subscribe, request.unsubscribe, first=first, legacy=self.legacy)
         if self.sub.wildcard and not before.wildcard:

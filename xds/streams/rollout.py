@@ -225,6 +225,8 @@ class Rollout:
 
     def wake_at(self) -> float | None:
         """When time alone will change what is shown."""
+        if not self._due and self._waiting_since is None:
+            return None
         times = [due for due in self._due.values() if due is not None]
         if self._waiting_since is not None:
             times += (self._waiting_since + limit for limit in (self._pace.patience, WARMING_TIMEOUT))

@@ -59,6 +59,7 @@ class Shared:
         self.control_plane = wire.control_plane(identifier)
         self._diffs = Memo()
         self._bodies = Memo()
+        self._steps = Memo(max_entries=64)
         self._requests = Memo(max_bytes=8 << 20)
         self._sets: WeakValueDictionary[frozenset[Resource], ResourceSet] = WeakValueDictionary()
         self.memo = Memo()
@@ -84,6 +85,10 @@ class Shared:
         if request.node is None:
             self._requests.keep(key, request, 8 * len(data))
         return request
+
+    def step(self, key: Hashable, make: Callable[[], tuple[T]]) -> tuple[T]:
+        """A response, or that none is due, for all who take the same step."""
+        return self._steps.get(key, make)
 
     def body(self, key: Hashable, make: Callable[[], bytes]) -> bytes:
         """An encoded response without its nonce."""

@@ -228,7 +228,7 @@ class Stream:
 
     def _take(self, state: TypeState, shown: Layers, now: float) -> bytes | None:
         before = Before(state.base, state.owed)
-        frame = state.take(shown, self._rollout.may_remove)
+        frame = state.step(shown, self._rollout.may_remove)
         if frame is None:
             return None
         self._nonces += 1
@@ -278,7 +278,7 @@ class Stream:
 
     def wake_at(self) -> float | None:
         """When `next_frame` may have something without anything else having happened."""
-        times = [self._rollout.wake_at(), *(state.answer_due for state in self.types.values())]
+        times = [self._rollout.wake_at(), *[state.answer_due for state in self._in_order]]
         if self._confirming:
             times += [state.heartbeat.due for state in self.types.values() if not state.outstanding]
         return min((at for at in times if at is not None), default=None)

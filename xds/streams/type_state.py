@@ -130,6 +130,18 @@ class TypeState:
         """
         raise NotImplementedError
 
+    def step(self, shown: Layers, may_remove: Callable[[str], bool]) -> Frame | None:
+        """As `take`, but made once for all clients where it is the same for all: a change of assignments.
+
+        Then it depends on nothing but what the client has, is to have, and asked for.
+        """
+        if self.type_url != types.ENDPOINT or self.owed or self.again or self.must_answer or not self.sent_version:
+            return self.take(shown, may_remove)
+        key = (self.variant, self.base, shown, self.sub, self.abilities)
+        (frame,) = self.shared.step(key, lambda: (self.take(shown, may_remove),))
+        self.base = shown
+        return frame
+
     @property
     def legacy(self) -> bool:
         return self.type_url in LEGACY_WILDCARD_TYPES
@@ -278,8 +290,10 @@ class TypeState:
 
     def sent(self, nonce: str, frame: Frame, before: Before, shown: Layers, now: float, origin: float) -> None:
         """Books a frame before it is written, so that an ACK can't overtake its record."""
-        names = [*frame.removed, *(resource.name for resource in frame.changed)]
-        had = {name: before.owed[name] for name in names if name in before.owed}
+        had: dict[str, str] = {}
+        if before.owed:
+            names = [*frame.removed, *(resource.name for resource in frame.changed)]
+            had = {name: before.owed[name] for name in names if name in before.owed}
         new = frame.changed
         if before.base or any(had.values()):
             new = tuple(r for r in new if find(before.base, r.name) is None and not had.get(r.name))
