@@ -24,7 +24,7 @@ class SotwType(TypeState):
     asked: Sequence[str] | None = None
     """The names of the request before: equal ones are the same object, mostly."""
     answer_again = False
-    """Whether a request that repeats an acknowledged one is a warming cluster asking again: answered once."""
+    """Whether a request that repeats an acknowledged one asks again, for a cluster or a scope: answered once."""
 
     def request(self, request: Request, now: float) -> Answer | None:
         answer = self.answered(request, now)
@@ -54,7 +54,10 @@ class SotwType(TypeState):
         return answer
 
     def _repeats(self, request: Request, same_names: bool) -> bool:
-        """Envoy asks again with names, version and nonce unchanged when a CDS update makes a cluster warm anew."""
+        """Envoy asks again with names, version and nonce unchanged when a CDS update makes a cluster warm anew.
+
+        And when an SRDS update takes a table from one scope and gives it to another.
+        """
         return self.answer_again and same_names and request.nonce == self.last_nonce != ""
 
     def take(self, shown: Layers, may_remove: Callable[[str], bool]) -> Frame | None:

@@ -236,6 +236,8 @@ class Stream:
         state.sent(nonce, frame, before, shown, now, self._changed_at)
         if state.type_url == types.CLUSTER:
             self._assignments_behind(frame)
+        elif state.type_url == types.SCOPED_ROUTE:
+            self._tables_behind()
         elif state.type_url == types.ROUTE:
             tables = (table.name for table in frame.changed)
             self._hosts_behind(frozenset(name for name in tables if before.lacks(name)), again=True)
@@ -269,6 +271,11 @@ class Stream:
         endpoints.force(names)
         if isinstance(endpoints, SotwType) and names:
             endpoints.answer_again = True
+
+    def _tables_behind(self) -> None:
+        """A table that one scope gives up and another takes is asked for again, in no other words (seen)."""
+        if isinstance(routes := self.types.get(types.ROUTE), SotwType):
+            routes.answer_again = True
 
     def _hosts_behind(self, tables: frozenset[str], *, again: bool) -> None:
         """A table that is new to the client may have its virtual hosts fetched: they follow it."""
