@@ -8,7 +8,7 @@ import structlog
 import uvloop
 
 from operator_files.store import StoreError
-from swashplate import VERSION, logs
+from swashplate import VERSION, garbage, logs
 from swashplate.address import Address
 from swashplate.admin import AdminServer
 from swashplate.control_plane import ControlPlane
@@ -30,6 +30,7 @@ def command(settings: Settings) -> None:
         raise click.UsageError("there is nothing to serve: give --services, --routes or --resources")
     _refuse_shared_addresses(settings)
     logs.configure(settings.log_level, settings.log_format)
+    garbage.collect_less()
     try:
         uvloop.run(serve(settings))
     except (OSError, StoreError) as failure:
