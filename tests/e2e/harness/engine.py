@@ -78,7 +78,7 @@ class Resources:
         """`dynamic`: its dynamic resources, where those are not clusters and listeners over the aggregated stream."""
         ads = {"ads": {}, "resource_api_version": "V3", "initial_fetch_timeout": "0s"}
         upstream = {"address": {"socket_address": {"address": HOST, "port_value": self.port}}}
-        http2 = {"explicit_http_config": {"http2_protocol_options": {}}}
+        http2: dict[str, Any] = {"explicit_http_config": {"http2_protocol_options": {}}}
         xds = {
             "name": "xds",
             "type": "STATIC",
