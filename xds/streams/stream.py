@@ -167,6 +167,8 @@ class Stream:
             return
         before = self._before(state.type_url, request.version or version_of_versions(versions))
         layers = before.layers.get(state.type_url, ()) if before is not None else None
+        if state.type_url == types.ENDPOINT and not versions:
+            layers = None  # a version alone doesn't say for which clusters it has endpoints
         state.came_back(layers)
         if state.type_url == types.CLUSTER:
             self._rollout.from_scratch = False

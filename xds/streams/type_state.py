@@ -231,8 +231,11 @@ class TypeState:
         self.owed.update({name: version for name in removed if (version := sent.had.get(name))})
         self.base = self._undone(self.base, undo, back)
         for nonce, later in self.outstanding.items():
+            had_before = self._undone(later.before, undo, back)
             self.outstanding[nonce] = later._replace(
-                before=self._undone(later.before, undo, back), layers=self._undone(later.layers, undo, back)
+                before=had_before,
+                layers=self._undone(later.layers, undo, back),
+                fresh=_fresh(later.changed, had_before, later.had),
             )
 
     def _undone(
@@ -297,10 +300,7 @@ class TypeState:
         if before.owed:
             names = [*frame.removed, *(resource.name for resource in frame.changed)]
             had = {name: before.owed[name] for name in names if name in before.owed}
-        new = frame.changed
-        if before.base or any(had.values()):
-            new = tuple(r for r in new if find(before.base, r.name) is None and not had.get(r.name))
-        fresh = tuple(resource.name for resource in new)
+        fresh = _fresh(frame.changed, before.base, had)
         self.outstanding[nonce] = Sent(
             frame.version, frame.changed, frame.removed, fresh, before.base, had, shown, now, origin
         )
@@ -437,6 +437,13 @@ class TypeState:
             f"<{self.variant} {types.SHORT.get(self.type_url, self.type_url)} {self.sub} "
             f"owed={len(self.owed)} outstanding={list(self.outstanding)}>"
         )
+
+
+def _fresh(changed: tuple[Resource, ...], base: Layers, had: Mapping[str, str]) -> tuple[str, ...]:
+    """Those of the changed names that a client with this `base`, but for `had`, has nothing of."""
+    if not base and not any(had.values()):
+        return tuple(resource.name for resource in changed)
+    return tuple(r.name for r in changed if not (had[r.name] if r.name in had else find(base, r.name)))
 
 
 def empty_assignment(name: str) -> Resource:
