@@ -1,0 +1,1 @@
+"""A server and a fleet of clients, for measurements."""
