@@ -24,7 +24,7 @@ from xds.streams.shared import Shared
 from xds.streams.status import Lingering, RolloutStatus, Waiting
 from xds.streams.type_state import TypeState
 
-GATED: Final = (types.LISTENER, types.ROUTE, types.VIRTUAL_HOST)
+GATED: Final = (types.EXTENSION_CONFIG, types.LISTENER, types.SCOPED_ROUTE, types.ROUTE, types.VIRTUAL_HOST)
 """Types that refer to clusters."""
 
 WARMING_TIMEOUT: Final = 20.0
