@@ -76,10 +76,10 @@ async def fan_out(variant: str, clients: int, services: int, storms: int) -> Non
 
 
 async def independence(clients: int, sizes: list[int]) -> None:
-    print(f"One service's change at {clients} incremental clients, by the number of services:")
+    print(f"One service's change at {clients} incremental clients, as a registry of services tells it:")
     costs = []
     for services in sizes:
-        async with running(services) as server:
+        async with running(services, files=False) as server:
             fleet = Fleet(server.port, "delta", names(services, 1))
             result = await measured(server, fleet, [(f"node-{i}", "bench") for i in range(clients)], services)
             await fleet.disconnect()
@@ -89,8 +89,10 @@ async def independence(clients: int, sizes: list[int]) -> None:
 
 
 async def views(clients: int, services: int, namespaces: int) -> None:
-    print(f"{clients:,} incremental clients, {services:,} services in {namespaces} namespaces:")
-    async with running(services, namespaces) as server:
+    print(
+        f"{clients:,} incremental clients, {services:,} services in {namespaces} namespaces, told as by a registry:"
+    )
+    async with running(services, namespaces, files=False) as server:
         every = names(services, namespaces)
         costs = {}
         for what, clusters in (("strangers: one view", ["bench"]), ("each of its own service", every)):
@@ -114,7 +116,7 @@ async def main() -> None:
     await fan_out("delta", round(2000 * scale), 1000, STORMS)
     await fan_out("sotw", round(500 * scale), 1000, 0)
     await fan_out("delta", round(4000 * scale), 1000, 0)
-    await independence(round(200 * scale), [100, 1_000, 10_000])
+    await independence(round(500 * scale), [100, 1_000, 10_000])
     await views(round(1000 * scale), 1000, 20)
 
 

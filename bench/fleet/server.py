@@ -1,4 +1,4 @@
-"""The server to measure, as a process of its own: from service files, with everything switched on."""
+"""The server to measure, as a process of its own."""
 
 import asyncio
 import os
@@ -14,71 +14,133 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.request import urlopen
 
+import structlog
 import uvloop
 from aiohttp import web
 
+from discovery.registry import Evidence, Registry
+from mesh.service import Endpoint, Port, Protocol, Service, ServiceName
 from swashplate import garbage, logs
 from swashplate.admin import AdminServer
+from swashplate.composition import Composition
 from swashplate.control_plane import ControlPlane
 from swashplate.metrics import Metrics
 from swashplate.settings import Settings
+from swashplate.stream_events import StreamEvents
+from xds.host.server import XdsServer
 
 ENDPOINTS = 10
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
-def service_file(number: int, namespaces: int, edit: int) -> str:
-    """Ten endpoints of a service, other ones after each edit."""
-    ips = [f"10.{edit % 250}.{number % 250}.{i}" for i in range(ENDPOINTS)]
-    endpoints = "".join(f'  - "{ip}:8080"\n' for ip in ips)
-    where = f"  namespace: n{number % namespaces}\n" if namespaces > 1 else ""
-    return f"version: 1\nservices:\n- name: service-{number}\n{where}  endpoints:\n{endpoints}"
+class Site:
+    """Services that change. `change` takes the number of one."""
+
+    def __init__(self, settings: Settings, services: int, namespaces: int) -> None:
+        self.metrics = Metrics()
+        self.settings = settings
+        self._services, self._namespaces = services, namespaces
+        self._edits = 0
+
+    async def start(self) -> web.Application:
+        """Serves from now on; the admin server's pages."""
+        raise NotImplementedError
+
+    def change(self, number: int) -> None:
+        self._edits += 1
+        self._write(number)
+
+    def _write(self, number: int) -> None:
+        raise NotImplementedError
+
+    def _namespace(self, number: int) -> str:
+        return f"n{number % self._namespaces}" if self._namespaces > 1 else "default"
+
+    def _ips(self, number: int) -> list[str]:
+        return [f"10.{self._edits % 250}.{number % 250}.{i}" for i in range(ENDPOINTS)]
 
 
-async def serve(port: int, services: int, http_port: int, namespaces: int = 1) -> None:
-    """Serves until SIGTERM. GET /change?i=K of the HTTP port edits one service's file."""
+class Files(Site):
+    """A file for each service; everything that `swashplate serve` does."""
+
+    async def start(self) -> web.Application:
+        for number in range(self._services):
+            self._write(number)
+        plane = ControlPlane(self.settings, self.metrics)
+        await plane.start()
+        return AdminServer(plane, self.metrics).application()
+
+    def _write(self, number: int) -> None:
+        directory = self.settings.services
+        assert directory is not None
+        endpoints = "".join(f'  - "{ip}:8080"\n' for ip in self._ips(number))
+        service = f"- name: service-{number}\n  namespace: {self._namespace(number)}\n  endpoints:\n{endpoints}"
+        new = directory / ".new"
+        new.write_text(f"version: 1\nservices:\n{service}")
+        new.rename(directory / f"{number}.yaml")
+
+
+class Told(Site):
+    """A source that tells of one service at a time, as registries of services do: all but the files."""
+
+    async def start(self) -> web.Application:
+        log = structlog.get_logger()
+        composition = Composition(self.settings, self.metrics, log)
+        self._feed = Registry(["bench"], composition.services_changed, time.time).feed("bench")
+        numbers = range(self._services)
+        self._feed.publish(dict(map(self._service, numbers)), Evidence.LIVE)
+        server = XdsServer(
+            composition.view,
+            listen=str(self.settings.listen),
+            identifier="bench",
+            on_event=StreamEvents(self.metrics, log),
+        )
+        await server.start()
+        composition.start(lambda: server.publish(composition.changed_at))
+        app = web.Application()
+
+        async def ready(_: web.Request) -> web.Response:
+            return web.Response(text="" if composition.pending else "ok\n")
+
+        app.router.add_get("/readyz", ready)
+        return app
+
+    def _write(self, number: int) -> None:
+        self._feed.publish(dict([self._service(number)]), Evidence.LIVE)
+
+    def _service(self, number: int) -> tuple[ServiceName, Service]:
+        name = ServiceName(self._namespace(number), f"service-{number}")
+        endpoints = tuple(Endpoint(ip, 8080) for ip in self._ips(number))
+        return name, Service(name, (Port("http", 80, Protocol.HTTP1, endpoints),))
+
+
+async def serve(port: int, services: int, http_port: int, namespaces: int = 1, files: int = 1) -> None:
+    """Serves until SIGTERM. GET /change?i=K of the HTTP port changes one service's endpoints."""
     logs.configure("info", "json")
     garbage.collect_less()
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    edits = [0]
-    with tempfile.TemporaryDirectory() as name:
-        directory = Path(name)
-
-        def write(number: int) -> None:
-            new = directory / ".new"
-            new.write_text(service_file(number, namespaces, edits[0]))
-            new.rename(directory / f"{number}.yaml")
-
-        for number in range(services):
-            write(number)
-        settings = Settings.model_validate(
-            {
-                "services": directory,
-                "listen": f"127.0.0.1:{port}",
-                "debounce_quiet": "0",
-                "debounce_limit": "0",
-                "shutdown_drain": "0",
-                **({"ingress": "127.0.0.1:15006"} if namespaces > 1 else {}),
-            }
-        )
-        metrics = Metrics()
-        plane = ControlPlane(settings, metrics)
-        admin = AdminServer(plane, metrics).application()
+    with tempfile.TemporaryDirectory() as directory:
+        wanted = {
+            "services": directory,
+            "listen": f"127.0.0.1:{port}",
+            "debounce_quiet": "0",
+            "debounce_limit": "0",
+            **({"ingress": "127.0.0.1:15006"} if namespaces > 1 else {}),
+        }
+        site = (Files if files else Told)(Settings.model_validate(wanted), services, namespaces)
+        app = await site.start()
 
         async def change(request: web.Request) -> web.Response:
-            edits[0] += 1
-            write(int(request.query["i"]))
+            site.change(int(request.query["i"]))
             return web.Response()
 
-        admin.router.add_get("/change", change)
-        runner = web.AppRunner(admin)
+        app.router.add_get("/change", change)
+        runner = web.AppRunner(app)
         await runner.setup()
-        await plane.start()
         await web.TCPSite(runner, "127.0.0.1", http_port).start()
         await stop.wait()
-        await plane.stop()
-        await runner.cleanup()
+        os._exit(0)
 
 
 class Usage(NamedTuple):
@@ -91,9 +153,9 @@ class Usage(NamedTuple):
 class Server:
     """The server's process. `core` pins it, where there is more than one."""
 
-    def __init__(self, services: int, namespaces: int = 1) -> None:
+    def __init__(self, services: int, namespaces: int, files: bool) -> None:
         self.port, self._http = free_port(), free_port()
-        arguments = [str(self.port), str(services), str(self._http), str(namespaces)]
+        arguments = [str(self.port), str(services), str(self._http), str(namespaces), str(int(files))]
         command = [sys.executable, __file__, *arguments]
         self._process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         pin(self._process.pid, 0)
@@ -142,8 +204,8 @@ def pin(pid: int, core: int) -> None:
 
 
 @asynccontextmanager
-async def running(services: int, namespaces: int = 1) -> AsyncIterator[Server]:
-    server = Server(services, namespaces)
+async def running(services: int, namespaces: int = 1, *, files: bool = True) -> AsyncIterator[Server]:
+    server = Server(services, namespaces, files)
     try:
         await server.ready()
         yield server
