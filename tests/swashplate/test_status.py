@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from swashplate.cli import main
-from swashplate.status import StatusReport, merged
+from swashplate.status import LingerReport, RolloutReport, StatusReport, WaitReport, merged
 from swashplate.status_text import show
 from swashplate.text_table import age
 from tests.swashplate.reports import NOW, a_nack, a_problem, a_proxy, a_report, a_source, a_type, a_warning
@@ -188,6 +188,33 @@ def test_text_of_several_files_in_error() -> None:
     text = shown(a_report(problems=problems, sources=sources))
     assert "2 files in error; their last good versions serve on" in text
     assert text.count("in error") == 1
+
+
+def test_text_of_one_node_says_what_it_waits_for() -> None:
+    ago, ahead = NOW - timedelta(seconds=3), NOW + timedelta(seconds=7)
+    clusters = tuple(f"c{i}" for i in range(12))
+    rollout = RolloutReport(
+        waiting=(
+            WaitReport(type="RDS", since=ago, clusters=clusters),
+            WaitReport(type="LDS", since=ago, clusters=()),
+        ),
+        lingering=(LingerReport(cluster="old", until=ahead), LingerReport(cluster="older", until=None)),
+    )
+    part = a_type("CDS", "stale").model_copy(
+        update={"unanswered_since": ago, "suspects": 4, "quarantined": ("bad", "worse")}
+    )
+    proxy = a_proxy("web-1", part).model_copy(update={"rollout": rollout})
+    said = shown(a_report(proxies=(proxy,)), "web-1").splitlines()
+    assert [line for line in said if ":" in line or "cluster" in line or "CDS sent" in line][1:] == [
+        "RDS has been waiting for 3s, until these clusters are ready: "
+        "c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, and 2 more",
+        "LDS has been waiting for 3s, until the proxy asks for its clusters",
+        "CDS sent 3s ago is not acknowledged yet",
+        "CDS: looking for what it refused, among 4 resources",
+        "CDS: kept back, because it refused them: bad, worse",
+        "cluster old is gone and stays for 7s more",
+        "cluster older is gone and stays as long as its routes may refer to it",
+    ]
 
 
 def test_what_drains_is_counted_apart() -> None:
