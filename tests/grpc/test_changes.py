@@ -56,6 +56,12 @@ async def test_what_a_client_refuses_is_in_status_and_costs_nobody_else(shared: 
         "lb_policy": "CLUSTER_PROVIDED",
     }
     write(shared.directory / "resources" / "refused.yaml", json.dumps({"resources": [cluster]}))
+
+    async def is_read() -> bool:
+        _, config = await shared.get("/config?node=anybody")
+        return "CLUSTER_PROVIDED" in config
+
+    await until(is_read, "the resource to be read")
     async with Backend("good") as good, Backend("other") as other:
         shared.service("refused", good.endpoint())
         shared.service("accepted", other.endpoint())

@@ -77,6 +77,9 @@ ones the later loses it (an error). It loses that domain only; one that has none
 for a while after the last of these is gone, whoever wrote them. What only an Envoy finds wrong stays behind at that
 Envoy alone, with its words in `swashplate status`.
 
+**What is in use is not taken away.** A filter config or a secret that is deleted stays with the Envoys that use it
+until their listener or cluster does not name it any more; without it they would fail every request.
+
 **Secrets** are blacked out wherever people look: `swashplate render`, `/config`, status, logs and problems. Paths
 are not secrets.
 
