@@ -17,6 +17,7 @@ from swashplate.bootstrap import XDS_CLUSTER
 from swashplate.metrics import Metrics
 from swashplate.settings import Settings
 from swashplate.views import Views
+from xds.host import clock
 from xds.raw.resource_file import RawFile
 from xds.resources.node import Node
 from xds.resources.snapshot import NOTHING, Snapshot
@@ -52,7 +53,7 @@ class Composition:
         self._origin: tuple[Mesh, tuple[RawFile, ...]] | None = None
         self._origin_views: Views | None = None
         self.failure: str | None = None
-        self.changed_at = time.time()
+        self.changed_at = clock.now()
         """When the first of the changes that were put out last was seen, in unix seconds."""
 
     @property
@@ -153,7 +154,7 @@ class Composition:
         if not changed and not resources_changed:
             return
         seconds = time.monotonic() - since if since is not None else 0.0
-        self.changed_at = time.time() - seconds
+        self.changed_at = clock.now() - seconds
         if self._published is not None:
             self._published()
         self._metrics.updates.inc()

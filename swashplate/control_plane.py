@@ -30,6 +30,7 @@ from swashplate.source_report import at
 from swashplate.sources import Sources
 from swashplate.status import ProxyReport, ServerReport, StatusReport, WarningReport
 from swashplate.stream_events import StreamEvents
+from xds.host import clock
 from xds.host.limits import DEFAULT_LIMITS, Limits
 from xds.host.server import XdsServer
 from xds.resources.node import Node
@@ -156,7 +157,7 @@ class ControlPlane:
     async def count(self) -> None:
         """Take a new census of the streams, for metrics. Others get their turn meanwhile."""
         self._census = await self._server.census(by_node=self._settings.node_metrics)
-        self._events.settle(time.time())
+        self._events.settle(clock.now())
 
     def _report(self, proxies: Iterable[ProxyReport] = ()) -> StatusReport:
         name = self._settings.identifier

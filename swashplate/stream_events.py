@@ -1,11 +1,10 @@
 """What happens on streams, into metrics and logs."""
 
-import time
-
 from structlog.typing import FilteringBoundLogger
 
 from swashplate.envoy_words import plain
 from swashplate.metrics import Metrics
+from xds.host import clock
 from xds.resources.types import SHORT
 from xds.streams.census import known_type
 from xds.streams.convergence import Convergence
@@ -62,7 +61,7 @@ class StreamEvents:
             case Waited():
                 self._of(event.type_url).gate_wait.observe(event.seconds)
             case Changed():
-                now = time.time()
+                now = clock.now()
                 self.settle(now)
                 self._convergence.began(event.origin, now)
             case Refused():
@@ -99,7 +98,7 @@ class StreamEvents:
         of = self._of(event.type_url)
         of.pushes.inc()
         of.push_bytes.inc(event.size)
-        self._convergence.pushed(event.type_url, event.origin, time.time())
+        self._convergence.pushed(event.type_url, event.origin, clock.now())
         self._log.debug(
             "pushed",
             node=event.node.id,
@@ -114,7 +113,7 @@ class StreamEvents:
         of = self._of(event.type_url)
         of.acks.inc()
         of.change_to_ack.observe(event.since_change)
-        self._convergence.taken(event.type_url, event.origins, time.time())
+        self._convergence.taken(event.type_url, event.origins, clock.now())
         self._log.debug(
             "acknowledged", node=event.node.id, type=of.name, version=event.version, seconds=round(event.seconds, 6)
         )
