@@ -86,6 +86,7 @@ class LastGoodStore:
             raise StoreError(self._reason(error)) from error
 
     def _open(self) -> sqlite3.Connection:
+        _make_private(self._path)
         database = sqlite3.connect(self._path, timeout=0.5, isolation_level=None, check_same_thread=False)
         try:
             # Before WAL: then SQLite needs no shared memory, which network file systems lack, and holds its lock.
@@ -140,6 +141,13 @@ class LastGoodStore:
 
 class _Damaged(sqlite3.DatabaseError):
     """`quick_check` found what plain reads would have met later."""
+
+
+def _make_private(path: Path) -> None:
+    """Only the owner reads it: resources may hold keys. SQLite gives its log beside it the same mode."""
+    with contextlib.suppress(OSError):  # what is wrong with the path is SQLite's to say
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        path.chmod(0o600)
 
 
 def _is_damage(error: sqlite3.DatabaseError) -> bool:

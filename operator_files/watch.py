@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, ParamSpec, TypeVar
 
+from watchfiles import Change
 from watchfiles._rust_notify import RustNotify, WatchfilesRustInternalError
 
 from operator_files.tree import Content, Failure, Listing, Tree, Watched
@@ -130,7 +131,7 @@ class _Events:
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(*args, **kwargs))
 
     async def open(self, watched: Mapping[str, Watched]) -> bool:
-        """Watch these directories. True where they are others than before, so that a listing is due."""
+        """Watch these directories. True where the watch is a new one, so that a listing is due."""
         if watched == self._watched and self._notify is not None:
             return False
         changed = watched != self._watched
@@ -139,7 +140,7 @@ class _Events:
             self._notify = await self.in_thread(RustNotify, sorted(watched), False, False, 0, False, True)
         except (OSError, WatchfilesRustInternalError):  # inotify's limit, or a directory that vanished just now
             self._notify = None
-        return changed
+        return changed or self._notify is not None
 
     async def wait(self, timeout_s: float) -> None:
         """Until something that matters happened, or the time is over."""
@@ -154,7 +155,13 @@ class _Events:
             except (OSError, WatchfilesRustInternalError):
                 self._notify = None
                 return
-            if isinstance(events, str) or any(self._matters(path) for _, path in events):
+            if isinstance(events, str):
+                return
+            if any(change == Change.deleted and path in self._watched for change, path in events):
+                # The watch is gone with it, and one that is made again may get the same inode.
+                self._notify = None
+                return
+            if any(self._matters(path) for _, path in events):
                 return
 
     def _matters(self, path: str) -> bool:

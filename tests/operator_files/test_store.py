@@ -121,3 +121,11 @@ def test_saving_nothing_writes_nothing(tmp_path: Path) -> None:
         before = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
         store.save("routes", {})
         assert {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
+
+
+def test_only_the_owner_reads_what_is_kept(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    with LastGoodStore(tmp_path) as store:
+        store.save("resources", {"secret.yaml": "a key"})
+        modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert set(modes.values()) == {0o600}

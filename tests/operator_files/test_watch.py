@@ -317,3 +317,18 @@ async def test_cancelling_leaves_no_thread(tmp_path: Path) -> None:
     while any(thread.name.startswith(f"watch {tmp_path}") for thread in threading.enumerate()):
         assert asyncio.get_running_loop().time() < deadline, threading.enumerate()
         await asyncio.sleep(0.01)
+
+
+async def test_a_directory_made_again_with_the_same_inode_is_watched_again(tmp_path: Path) -> None:
+    """ext4 gives the next directory the inode of the one that was deleted just before: nothing tells them apart."""
+    root = tmp_path / "files"
+    root.mkdir()
+    (root / "a.yaml").write_bytes(b"1")
+    async with watched(root) as watcher:
+        await watcher.until_state(a=b"1")
+        shutil.rmtree(root)
+        root.mkdir()
+        (root / "a.yaml").write_bytes(b"1")
+        await asyncio.sleep(QUIET_S)
+        (root / "a.yaml").write_bytes(b"22")
+        await watcher.until_state(a=b"22")

@@ -105,3 +105,11 @@ def test_an_assignment_without_endpoints_is_one() -> None:
     assert message.cluster_name == "a"
     assert not message.endpoints
     assert made.version != assignment("a").version
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_metadata_that_json_cannot_say_is_the_clients_fault(number: float) -> None:
+    request: Any = envoy_api.message_class("envoy.service.discovery.v3.DiscoveryRequest")()
+    request.node.metadata.fields["a"].number_value = number
+    with pytest.raises(wire.MalformedRequestError, match="metadata"):
+        wire.sotw_request(request.SerializeToString())

@@ -229,8 +229,15 @@ def node_of(node: Any) -> Node:
         id=node.id,
         cluster=node.cluster,
         locality=(node.locality.region, node.locality.zone, node.locality.sub_zone),
-        metadata=MappingProxyType(json_format.MessageToDict(node.metadata)),
+        metadata=MappingProxyType(_metadata(node.metadata)),
         user_agent=f"{node.user_agent_name} {text}".strip(),
         version=version if is_envoy else None,
         client_features=frozenset(node.client_features),
     )
+
+
+def _metadata(struct: Any) -> dict[str, Any]:
+    try:
+        return json_format.MessageToDict(struct)
+    except ValueError as error:  # NaN or infinity, which JSON has no words for
+        raise MalformedRequestError(f"node.metadata: {error}") from error
