@@ -375,7 +375,7 @@ class TypeState:
 
     def _changes(self, shown: Layers, wanted: Callable[[str], bool]) -> tuple[list[Resource], list[str]]:
         difference = self.shared.diff(self.base, shown)
-        special = {**dict.fromkeys(self.again), **self.owed} if self.owed or self.again else {}
+        special = {**dict.fromkeys(sorted(self.again)), **self.owed} if self.owed or self.again else {}
         for name, members in members_of(self.sub.names.collections.intersection(special), shown).items():
             del special[name]
             special = {**{member.name: NONE for member in members}, **special}
