@@ -14,7 +14,9 @@ class HttpServer:
 
     async def start(self, address: Address) -> Address:
         """The address it is bound to (with the real port, where 0 was asked). CannotListenError."""
-        self._runner = web.AppRunner(self._application, access_log=None, shutdown_timeout=1.0)
+        # No lingering: aiohttp would go on to read what a page has left of a body, and log a traceback for one that
+        # cannot be unpacked. Whoever reaches the port could fill the log.
+        self._runner = web.AppRunner(self._application, access_log=None, shutdown_timeout=1.0, lingering_time=0)
         await self._runner.setup()
         try:
             await web.TCPSite(self._runner, address.host, address.port).start()

@@ -3,10 +3,13 @@
 import logging
 import sys
 from collections.abc import Sequence
+from io import StringIO
 from typing import Literal, TextIO
 
 import structlog
-from structlog.types import EventDict, Processor
+from structlog.types import EventDict, ExcInfo, Processor
+
+from swashplate.outside_text import escaped
 
 Level = Literal["debug", "info", "warning", "error"]
 Format = Literal["auto", "console", "json"]
@@ -26,9 +29,8 @@ def configure(level: Level, style: Format, stream: TextIO = sys.stderr) -> None:
     console = style == "console" or (style == "auto" and stream.isatty())
     renderer: tuple[Processor, ...] = (
         (
-            structlog.dev.ConsoleRenderer(
-                colors=stream.isatty(), sort_keys=False, exception_formatter=structlog.dev.plain_traceback
-            ),
+            _harmless,
+            structlog.dev.ConsoleRenderer(colors=stream.isatty(), sort_keys=False, exception_formatter=_traceback),
         )
         if console
         else (structlog.processors.format_exc_info, _in_order, structlog.processors.JSONRenderer())
@@ -50,6 +52,22 @@ def configure(level: Level, style: Format, stream: TextIO = sys.stderr) -> None:
     root.handlers = [handler]
     # What the libraries say at INFO (every admin request) is of no use to an operator.
     root.setLevel(logging.DEBUG if level == "debug" else logging.WARNING)
+
+
+def _harmless(_: object, __: str, event: EventDict) -> EventDict:
+    """Much of what is logged was written by whoever reaches a port; JSON and `repr` escape it of themselves."""
+    # Values other than text are written with repr, tracebacks and stacks have lines of their own.
+    own_lines = ("exception", "stack")
+    return {
+        key: escaped(value, lines=key in own_lines) if isinstance(value, str) else value
+        for key, value in event.items()
+    }
+
+
+def _traceback(out: TextIO, exc_info: ExcInfo) -> None:
+    written = StringIO()
+    structlog.dev.plain_traceback(written, exc_info)
+    out.write(escaped(written.getvalue(), lines=True))
 
 
 def _in_order(_: object, __: str, event: EventDict) -> EventDict:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import click
 import yaml
 
+from swashplate.outside_text import escaped
 from swashplate.settings import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -26,7 +27,7 @@ class UnusableError(click.ClickException):
 
 def complain(message: str) -> None:
     """On standard error, as click does it for what ends a command."""
-    click.echo(f"Error: {message}", err=True)
+    click.echo(f"Error: {escaped(message, lines=True)}", err=True)
 
 
 def counted(number: int, thing: str) -> str:

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import IO
+from typing import IO, Any
 
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from swashplate.output import counted
+from swashplate.outside_text import escaped
 from swashplate.status import (
     NackReport,
     ProblemReport,
@@ -53,16 +54,18 @@ def show(
     Of load only the busiest clusters, or all; failures where asked for.
     """
     # As wide as it needs: what is cut off, or wrapped inside a column, can be neither searched nor piped.
-    console = Console(file=out, width=_WIDEST, highlight=False)
+    console = Console(file=out, width=_WIDEST, highlight=False, markup=False, emoji=False)
+    # All of it at once: much of it was written by whoever reaches a port of the server.
+    report = _harmless(report if node is None else report.of_node(node))
     if node is not None:
-        parts: list[RenderableType] = [_node(proxy, now) for proxy in report.of_node(node).proxies]
+        parts: list[RenderableType] = [_node(proxy, now) for proxy in report.proxies]
     else:
         parts = [_servers(report.servers, now), _sources(report, now), _proxies(report.proxies)]
         if report.loads or all_load:
             parts.append(load_table(report.loads, None if all_load else MOST))
         if failures:
             parts.append(failure_table(report.failures, now))
-    parts += [_nack(proxy, part, part.nack, now) for proxy, part in _nacks(report, node)]
+    parts += [_nack(proxy, part, part.nack, now) for proxy, part in _nacks(report)]
     if node is None:
         parts += list(_problems(report.problems))
         if report.warnings:
@@ -74,6 +77,22 @@ def show(
             console.print(part)
     # Tables fill their last column up with spaces.
     out.write(re.sub(r" +$", "", printed.get(), flags=re.MULTILINE))
+
+
+def _harmless(report: StatusReport) -> StatusReport:
+    """The same for a terminal; of its texts only those of problems have more than one line."""
+    made = StatusReport.model_validate(_each_escaped(report.model_dump()))
+    texts = (escaped(problem.text, lines=True) for problem in report.problems)
+    problems = (problem.model_copy(update={"text": text}) for problem, text in zip(made.problems, texts, strict=True))
+    return made.model_copy(update={"problems": tuple(problems)})
+
+
+def _each_escaped(data: Any) -> Any:
+    if isinstance(data, str):
+        return escaped(data)
+    if isinstance(data, dict):
+        return {key: _each_escaped(value) for key, value in data.items()}
+    return tuple(map(_each_escaped, data)) if isinstance(data, list | tuple) else data
 
 
 def _state(state: str) -> Text:
@@ -209,9 +228,8 @@ def _some(names: tuple[str, ...]) -> str:
     return ", ".join(names[:_NAMED]) + more
 
 
-def _nacks(report: StatusReport, node: str | None) -> Iterable[tuple[ProxyReport, TypeReport]]:
-    shown = report if node is None else report.of_node(node)
-    return ((proxy, part) for proxy in shown.proxies for part in proxy.types if part.nack)
+def _nacks(report: StatusReport) -> Iterable[tuple[ProxyReport, TypeReport]]:
+    return ((proxy, part) for proxy in report.proxies for part in proxy.types if part.nack)
 
 
 def _nack(proxy: ProxyReport, part: TypeReport, nack: NackReport | None, now: datetime) -> Text:

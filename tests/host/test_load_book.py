@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 import envoy_api
 from xds.host.load_book import MISSED, Load, LoadBook, Locality, Target
-from xds.host.load_reports import load_report
+from xds.host.load_reports import LONGEST, MOST, ImplausibleLoadError, interval, load_report
 
 HERE, THERE = Locality("eu", "a", ""), Locality("eu", "b", "")
 TARGETS = [Target(cluster, locality) for cluster in ("checkout", "web") for locality in (HERE, THERE)]
@@ -97,3 +98,41 @@ def test_a_report_without_idle_clusters() -> None:
         Target("checkout", HERE): Load(successes=4, errors=2, in_flight=4),
         Target("checkout", Locality("", "", "")): Load(dropped=3),
     }
+
+
+@pytest.mark.parametrize(
+    ("durations", "seconds"),
+    [
+        ([], 30.0),
+        ([{}], 30.0),
+        ([{"seconds": -5}], 30.0),
+        ([{"seconds": 10, "nanos": 500_000_000}, {"seconds": 10}], 10.5),
+        ([{"seconds": 2**62}], LONGEST),
+    ],
+)
+def test_an_interval_is_never_longer_than_a_report_may_count(durations: list[dict[str, int]], seconds: float) -> None:
+    """A report stays until three intervals have passed: with one of 2^62 s it would stay for ever."""
+    message = envoy_api.message(
+        "envoy.service.load_stats.v3.LoadStatsRequest",
+        cluster_stats=[{"cluster_name": "web", "load_report_interval": duration} for duration in durations],
+    )
+    assert interval(message, asked=30.0) == seconds
+
+
+@pytest.mark.parametrize(
+    "number", ["total_successful_requests", "total_error_requests", "total_requests_in_progress"]
+)
+def test_counts_that_nobody_can_have(number: str) -> None:
+    """What is more than a double can count is refused, one number or a sum."""
+
+    def request(*counts: int) -> object:
+        stats = [{"priority": priority, number: count} for priority, count in enumerate(counts)]
+        return envoy_api.message(
+            "envoy.service.load_stats.v3.LoadStatsRequest",
+            cluster_stats=[{"cluster_name": "web", "upstream_locality_stats": stats}],
+        )
+
+    assert load_report(request(MOST))
+    for counts in ((MOST + 1,), (MOST, 1)):
+        with pytest.raises(ImplausibleLoadError, match="web"):
+            load_report(request(*counts))

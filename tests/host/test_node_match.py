@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import envoy_api
-from xds.host.node_match import UnsupportedMatcherError, matches_any
+from xds.host.node_match import UnsupportedMatcherError, checked, matches_any
 from xds.resources.node import Node
 
 METADATA = {"team": "Shop", "canary": True, "none": None, "load": 2.5, "in": {"zones": ["a", "b"]}}
@@ -59,7 +59,7 @@ def of_metadata(value: dict[str, Any], *path: str) -> dict[str, Any]:
     ],
 )
 def test_matching(data: dict[str, Any], expected: bool) -> None:
-    assert matches_any([matcher(data)], NODE) is expected
+    assert matches_any(checked([matcher(data)]), NODE) is expected
 
 
 def test_one_of_several_is_enough_and_none_takes_everyone() -> None:
@@ -76,8 +76,12 @@ def test_one_of_several_is_enough_and_none_takes_everyone() -> None:
         {"node_id": {"safe_regex": {"regex": "("}}},
         {"node_id": {"custom": {"name": "x"}}},
         of_metadata({}, "team"),
+        of_metadata({"string_match": {"safe_regex": {"regex": "("}}}, "missing"),
+        of_metadata({"list_match": {"one_of": {"string_match": {}}}}, "team"),
+        of_metadata({"or_match": {"value_matchers": [{"present_match": True}, {}]}}, "team"),
     ],
 )
-def test_what_cannot_be_evaluated_is_said(data: dict[str, Any]) -> None:
+def test_what_cannot_be_evaluated_is_said_whoever_is_connected(data: dict[str, Any]) -> None:
+    """Also in the last of several matchers, which no node may get to."""
     with pytest.raises(UnsupportedMatcherError):
-        matches_any([matcher(data)], NODE)
+        checked([matcher({}), matcher(data)])

@@ -74,3 +74,22 @@ def test_libraries_log_in_the_same_form() -> None:
     line = json.loads(out.getvalue())
     assert line["event"] == "Error handling request"
     assert line["level"] == "error"
+
+
+def test_on_a_terminal_what_others_wrote_does_not_steer_it() -> None:
+    out = StringIO()
+    logs.configure("info", "console", out)
+    log = structlog.get_logger()
+    log.warning("refused", node="a\x1b[2J", message="x\nforged \x9b", names=["\x1b"])
+    logging.getLogger("aiohttp.server").error("Error handling %s", "\x1b[31mrequest\nforged")
+    try:
+        raise ValueError("boom\x1b[2J")
+    except ValueError:
+        log.exception("failed")
+    said = out.getvalue()
+    assert "\x1b" not in said
+    assert "\x9b" not in said
+    assert r"a\x1b[2J" in said
+    assert not any(line.startswith("forged") for line in said.splitlines())
+    assert r"ValueError: boom\x1b[2J" in said
+    assert "\nTraceback" in said, "a traceback keeps its lines"

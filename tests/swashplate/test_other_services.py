@@ -253,6 +253,12 @@ class TestClientStatus:
                 await self.ask(here, node_matchers=[{"node_id": {"safe_regex": {"regex": "("}}}])
             assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
+    async def test_a_matcher_that_is_none_is_refused_where_nobody_is_connected(self, site: Site) -> None:
+        async with site.running() as here:
+            with pytest.raises(aio.AioRpcError) as refused:
+                await self.ask(here, node_matchers=[{"node_id": {"safe_regex": {"regex": "("}}}])
+            assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
     async def test_secrets_are_blacked_out(self, site: Site) -> None:
         site.settings["resources"] = site.root / "resources"
         (site.root / "resources").mkdir()
@@ -377,10 +383,11 @@ class TestLoad:
             await call.done_writing()
             assert await read(call) is aio.EOF
 
-    async def test_what_is_no_report_ends_the_stream(self, site: Site) -> None:
+    @pytest.mark.parametrize("data", [b"\xff", load_request("web", total_error_requests=2**53 + 1)])
+    async def test_what_is_no_report_ends_the_stream(self, site: Site, data: bytes) -> None:
         async with site.running() as here, self.reporter(here) as call:
             await read(call)
-            await call.write(b"\xff")
+            await call.write(data)
             with pytest.raises(aio.AioRpcError) as refused:
                 await read(call)
             assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT

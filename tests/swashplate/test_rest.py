@@ -131,6 +131,8 @@ async def test_fields_that_nobody_knows_are_passed_over(here: Running) -> None:
         {"node": {"metadata": 1, "id": "a"}},
         {},
         {"node": {"id": ""}},
+        {"node": {"id": "a", "metadata": {"a": float("nan")}}},
+        {"node": {"id": "a", "metadata": {"a": [{"b": float("-inf")}]}}},
         {"node": NODE, "typeUrl": types.ROUTE},
         {"node": NODE, "resourceNames": [1]},
         {"node": NODE, "resourceLocators": [{"name": "a", "dynamicParameters": {"env": "prod"}}]},
@@ -150,6 +152,25 @@ async def test_bytes_that_are_no_json(here: Running, data: bytes) -> None:
         http.post(f"http://{here.plane.rest}/v3/discovery:clusters", data=data) as response,
     ):
         assert response.status == 400
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+@pytest.mark.parametrize(("kind", "expected"), [("clusters", 400), ("none", 404)])
+async def test_bodies_that_cannot_be_unpacked(
+    here: Running, encoding: str, kind: str, expected: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever reaches the port can send these: they must not fill the log with tracebacks."""
+    async with (
+        aiohttp.ClientSession() as http,
+        http.post(
+            f"http://{here.plane.rest}/v3/discovery:{kind}",
+            data=b"\x1f\x8bno such thing",
+            headers={"content-encoding": encoding},
+        ) as response,
+    ):
+        assert response.status == expected
+        assert expected != 400 or "cannot be read" in await response.text()
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 async def test_not_before_ready(tmp_path: Path) -> None:

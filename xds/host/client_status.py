@@ -1,7 +1,7 @@
 """Client status discovery (CSDS, envoy/service/status/v3/csds.proto): what this server believes its clients have."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -9,7 +9,7 @@ import grpc
 from google.protobuf.message import DecodeError
 
 import envoy_api
-from xds.host.node_match import UnsupportedMatcherError, matches_any
+from xds.host.node_match import UnsupportedMatcherError, checked, matches_any
 from xds.host.rpc import Call, Ending, Rpc, Served, next_request, served
 from xds.resources import types
 from xds.resources.node import Node
@@ -54,7 +54,7 @@ class ClientStatuses:
     async def _fetch(self, data: bytes, call: Call) -> bytes:
         try:
             request = envoy_api.message_class(_REQUEST).FromString(data)
-            by_node = await self._collected(request.node_matchers)
+            by_node = await self._collected(checked(request.node_matchers))
         except (DecodeError, UnsupportedMatcherError) as error:
             await call.abort(grpc.StatusCode.INVALID_ARGUMENT, f"not a {_REQUEST} for this server: {error}")
             raise
@@ -67,7 +67,7 @@ class ClientStatuses:
         # In a thread, for it may take seconds; what was collected never changes.
         return await asyncio.to_thread(_encoded, by_node, request.exclude_resource_contents)
 
-    async def _collected(self, matchers: Any) -> dict[str, tuple[Node, list[ResourceStatus]]]:
+    async def _collected(self, matchers: Sequence[Any]) -> dict[str, tuple[Node, list[ResourceStatus]]]:
         """By node id: a client of single-type services has several streams."""
         found: dict[str, tuple[Node, list[ResourceStatus]]] = {}
         count = 0

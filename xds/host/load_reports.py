@@ -27,6 +27,16 @@ STREAM_LOAD_STATS: Final = Rpc(
     server_streams=True,
 )
 
+LONGEST: Final = 3600.0
+"""What an interval counts as at most, in seconds (unless clients are told a longer one): a report stays until some
+intervals have passed without another."""
+MOST: Final = 2**53
+"""Requests of one kind to one locality, in a report: up to here a double counts each of them."""
+
+
+class ImplausibleLoadError(ValueError):
+    """A report of more requests than anybody sends."""
+
 
 class LoadReports:
     """Collects reports into `book`, from each client every `interval` seconds; `on_report` is told of each too.
@@ -60,10 +70,12 @@ class LoadReports:
         while (data := await next_request(call, self._ending)) is not None:
             try:
                 message = envoy_api.message_class(_REQUEST).FromString(data)
-            except DecodeError as error:
-                await call.abort(grpc.StatusCode.INVALID_ARGUMENT, f"not a {_REQUEST}: {error}")
-            if report := load_report(message, self._unwanted):
-                self._book.report(reporter, report, time.monotonic(), _interval(message) or self._interval)
+                report = load_report(message, self._unwanted)
+            except (DecodeError, ImplausibleLoadError) as error:
+                await call.abort(grpc.StatusCode.INVALID_ARGUMENT, f"not a {_REQUEST} for this server: {error}")
+                raise
+            if report:
+                self._book.report(reporter, report, time.monotonic(), interval(message, self._interval))
                 self._on_report(report)
             else:
                 self._book.forget(reporter)
@@ -81,7 +93,10 @@ class LoadReports:
 
 
 def load_report(message: Any, unwanted: frozenset[str] = frozenset()) -> Report:
-    """The part of a LoadStatsRequest that says anything: idle clusters are left out, priorities summed."""
+    """The part of a LoadStatsRequest that says anything: idle clusters are left out, priorities summed.
+
+    Raises ImplausibleLoadError.
+    """
     report: dict[Target, Load] = {}
     for cluster in message.cluster_stats:
         if not (cluster.upstream_locality_stats or cluster.total_dropped_requests):
@@ -100,12 +115,16 @@ def load_report(message: Any, unwanted: frozenset[str] = frozenset()) -> Report:
         if dropped := cluster.total_dropped_requests:
             nowhere = Target(cluster.cluster_name, Locality("", "", ""))
             report[nowhere] = report.get(nowhere, Load()).plus(Load(dropped=dropped))
+    for target, load in report.items():
+        if (most := max(load)) > MOST:
+            raise ImplausibleLoadError(f"{most} requests to {target.cluster} in one report")
     return report
 
 
-def _interval(message: Any) -> float:
-    """What the clients took as an interval, in seconds; 0 where they don't say."""
-    return max(
+def interval(message: Any, asked: float) -> float:
+    """What the client took as an interval, in seconds; where it doesn't say, the one it was `asked` for."""
+    said = max(
         (c.load_report_interval.seconds + c.load_report_interval.nanos / 1e9 for c in message.cluster_stats),
         default=0.0,
     )
+    return min(said, max(LONGEST, asked)) if said > 0 else asked

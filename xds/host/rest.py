@@ -17,6 +17,7 @@ from google.protobuf import json_format
 
 import envoy_api
 from xds.host.polls import POLLED, Content, Polled, Polls
+from xds.resources.node import Node
 from xds.resources.resource import Resource, RouteTable, checksum_text, content_hash
 from xds.streams.shared import Memo
 from xds.streams.wire import MalformedRequestError, node_of, requested
@@ -60,10 +61,14 @@ class RestPolling:
 
     def _serving(self, type_url: str) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def serve(request: web.Request) -> web.Response:
+            try:
+                data = await request.read()
+            except web.RequestPayloadError as error:  # not what Content-Encoding or Transfer-Encoding says
+                return web.Response(status=400, text=f"the body cannot be read: {error}")
             if (reason := self._polls.why_not_ready()) is not None:
                 return web.Response(status=503, text=reason)
             try:
-                asked = _parsed(await request.read())
+                asked = _parsed(data)
             except ValueError as error:
                 return web.Response(status=400, text=f"not a {_REQUEST}: {error}")
             if asked.type_url not in ("", type_url):
@@ -72,17 +77,18 @@ class RestPolling:
                 return web.Response(status=400, text="the request must carry node.id")
             try:
                 names = requested(b"", asked.resource_names, asked.resource_locators)
+                node = node_of(asked.node)
             except MalformedRequestError as error:
                 return web.Response(status=400, text=str(error))
-            return await self._answer(type_url, asked, names)
+            return await self._answer(type_url, node, asked.version_info, names)
 
         return serve
 
-    async def _answer(self, type_url: str, asked: Any, names: tuple[str, ...]) -> web.Response:
-        node = node_of(asked.node)
+    async def _answer(self, type_url: str, node: Node, known: str, names: tuple[str, ...]) -> web.Response:
+        """`known` is the version that the client has."""
         content = self._polls.content(node, type_url, names)
         version = checksum_text(int(content.version, 16), self._salt)
-        unchanged = asked.version_info == version
+        unchanged = known == version
         self._polls.on_poll(Polled(node, type_url, version, unchanged=unchanged))
         if unchanged:
             return web.Response(status=304)
