@@ -1,6 +1,7 @@
 """What is wrong with a message given as plain data, each fault with its path."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
@@ -18,6 +19,9 @@ _EXAMPLES = {
     "google.protobuf.Struct": "a mapping",
     "google.protobuf.ListValue": "a list",
 }
+_IN_BASE64 = "bytes in base64"
+_BASE64 = re.compile(r"([A-Za-z0-9+/]*|[A-Za-z0-9_-]*)={0,2}")
+"""RFC 4648, sections 4 and 5; ProtoJSON takes both alphabets, with or without the padding."""
 OWN_FORMS = frozenset(_EXAMPLES) | {
     f"google.protobuf.{name}"
     for name in (
@@ -69,6 +73,42 @@ def path_text(path: Path) -> str:
         else:
             text += f'["{part}"]' if isinstance(part, str) else f"[{part}]"
     return text
+
+
+def bytes_faults(kind: Descriptor, data: object, path: Path = ()) -> Iterator[Fault]:
+    """Each value that is no base64, of data that protobuf takes: its parser skips what it cannot decode."""
+    if kind.full_name == "google.protobuf.BytesValue":
+        yield from _undecodable(data, path)
+    elif not isinstance(data, Mapping):
+        return
+    elif kind.full_name == "google.protobuf.Any":
+        if isinstance(url := data.get("@type"), str):
+            inner = descriptor_of(class_for_url(url))
+            own = inner.full_name in OWN_FORMS
+            yield from bytes_faults(inner, data.get("value") if own else data, (*path, "value") if own else path)
+    elif kind.full_name not in OWN_FORMS:
+        for key, value in data.items():
+            if (field := _field(kind, key)) is not None:
+                yield from _field_bytes(field, value, (*path, key))
+
+
+def _field_bytes(field: FieldDescriptor, value: Any, path: Path) -> Iterator[Fault]:
+    items: Iterable[tuple[Path, Any]] = [(path, value)]
+    if (entry := field.message_type) is not None and entry.GetOptions().map_entry:
+        field = entry.fields_by_name["value"]
+        items = [((*path, key), item) for key, item in value.items()] if isinstance(value, Mapping) else []
+    elif isinstance(value, list | tuple):
+        items = [((*path, index), item) for index, item in enumerate(value)]
+    for place, item in items:
+        if field.message_type is not None:
+            yield from bytes_faults(field.message_type, item, place)
+        elif field.type == FieldDescriptor.TYPE_BYTES:
+            yield from _undecodable(item, place)
+
+
+def _undecodable(value: object, path: Path) -> Iterator[Fault]:
+    if isinstance(value, str) and (_BASE64.fullmatch(value) is None or len(value.rstrip("=")) % 4 == 1):
+        yield Fault(path, f"expected {_IN_BASE64}, not {_shown(value)}")
 
 
 def fill(empty: EnvoyMessage, data: object) -> Exception | None:
@@ -189,7 +229,7 @@ def _wanted(field: FieldDescriptor) -> str:
     if (enum := field.enum_type) is not None:
         return f"a value of {enum.full_name}"
     if field.type == FieldDescriptor.TYPE_BYTES:
-        return "bytes in base64"
+        return _IN_BASE64
     return _KINDS[field.cpp_type]
 
 

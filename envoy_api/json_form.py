@@ -8,7 +8,7 @@ from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
-from envoy_api.faults import OWN_FORMS, Fault, InvalidMessageError, fill, message_faults
+from envoy_api.faults import OWN_FORMS, Fault, InvalidMessageError, bytes_faults, fill, message_faults
 from envoy_api.pool import EnvoyMessage, class_for_url, descriptor_of, message_class, pool
 
 
@@ -27,6 +27,8 @@ def parse(kind: str | type[EnvoyMessage], data: Mapping[str, Any]) -> EnvoyMessa
         kind_of = descriptor_of(made)
         faults = tuple(message_faults(kind_of, data, ())) or (Fault((), str(error)),)
         raise InvalidMessageError(kind_of.full_name, faults) from error
+    if faults := tuple(bytes_faults(descriptor_of(made), data)):
+        raise InvalidMessageError(made.DESCRIPTOR.full_name, faults)
     return made
 
 

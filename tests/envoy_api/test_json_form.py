@@ -253,6 +253,23 @@ CASES: list[tuple[str, str, Any, list[str]]] = [
         ["inline_bytes: expected bytes in base64, not 7"],
     ),
     (
+        "bytes that are no base64, within an Any",
+        "envoy.config.core.v3.TypedExtensionConfig",
+        {
+            "typed_config": {
+                "@type": f"{URL}envoy.extensions.filters.http.basic_auth.v3.BasicAuth",
+                "users": {"inlineBytes": "no!!"},
+            }
+        },
+        ["typed_config.users.inlineBytes: expected bytes in base64, not 'no!!'"],
+    ),
+    (
+        "base64 that lacks a part",
+        "envoy.config.core.v3.DataSource",
+        {"inline_bytes": "aaaaa"},
+        ["inline_bytes: expected bytes in base64, not 'aaaaa'"],
+    ),
+    (
         "an Any without its type",
         "envoy.config.core.v3.TypedExtensionConfig",
         {"typed_config": {"prefix": "/"}},
@@ -406,3 +423,8 @@ def test_what_is_shown_parses_back_to_the_same_message(made: Any) -> None:
     again = parse(made.DESCRIPTOR.full_name, shown)
     assert envoy_api.encode(again) == envoy_api.encode(made)
     assert to_dict(type(made).FromString(envoy_api.encode(made))) == shown
+
+
+@pytest.mark.parametrize("text", ["+/8=", "-_8=", "+/8", "-_8"])
+def test_bytes_in_either_alphabet_and_with_or_without_padding(text: str) -> None:
+    assert parse("envoy.config.core.v3.DataSource", {"inline_bytes": text}).inline_bytes == b"\xfb\xff"

@@ -65,3 +65,38 @@ def test_a_token_that_is_plain_text() -> None:
     found = shown(types.EXTENSION_CONFIG, name="x", typed_config=config)
     assert "hush" not in str(found)
     assert "a.com" in str(found)
+
+
+API_KEYS = "type.googleapis.com/envoy.extensions.filters.http.api_key_auth.v3.ApiKeyAuth"
+OAUTH = "type.googleapis.com/envoy.extensions.filters.http.oauth2.v3.OAuth2"
+TOKEN = "type.googleapis.com/envoy.extensions.grpc_service.call_credentials.access_token.v3.AccessTokenCredentials"
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"@type": API_KEYS, "credentials": [{"key": "hush", "client": "c"}]},
+        {"@type": TOKEN, "token": "hush"},
+        {
+            "@type": "type.googleapis.com/envoy.extensions.filters.http.aws_lambda.v3.Config",
+            "credentials": {"access_key_id": "hush", "secret_access_key": "hush"},
+        },
+    ],
+)
+def test_what_is_inside_of_a_sensitive_field(config: dict[str, Any]) -> None:
+    found = shown(types.EXTENSION_CONFIG, name="x", typed_config=config)
+    assert "hush" not in str(found)
+    assert ("'client': 'c'" in str(found)) == (config["@type"] == API_KEYS)
+
+
+def test_where_a_secret_is_fetched_from_stays() -> None:
+    api = {
+        "api_type": "GRPC",
+        "transport_api_version": "V3",
+        "grpc_services": [{"envoy_grpc": {"cluster_name": "sds"}}],
+    }
+    source = {"api_config_source": api, "resource_api_version": "V3"}
+    credentials = {"client_id": "c", "token_secret": {"name": "t", "sds_config": source}}
+    config = {"@type": OAUTH, "config": {"credentials": credentials}}
+    found = shown(types.EXTENSION_CONFIG, name="x", typed_config=config)
+    assert found["typed_config"] == config

@@ -220,6 +220,30 @@ class TestSecrets:
         assert book.problems
         assert "hush" not in "".join(problem.render() for problem in book.problems)
 
+    @pytest.mark.parametrize(
+        "bad",
+        [
+            {**CLUSTER, "connect_timeout": "banana"},
+            {"@type": types.EXTENSION_CONFIG, "name": "x", "typed_config": {"@type": "type.googleapis.com/no.Such"}},
+            {"@type": "type.googleapis.com/no.Such"},
+            {"@type": types.CLUSTER},
+        ],
+    )
+    def test_are_in_no_problem_of_a_neighbour(self, bad: object) -> None:
+        in_json = json.dumps({"resources": [SECRET, bad]}).encode()
+        for content in (in_json, in_json.replace(b", ", b",\n"), in_json.replace(b'"@type"', b'\n"@type"')):
+            book = RawBook().edited({"f.json": content})
+            assert "hush" not in only_problem(book).render()
+
+    def test_are_in_no_problem_of_a_misspelt_field(self) -> None:
+        content = f"resources:\n- '@type': {types.EXTENSION_CONFIG}\n  name: x\n  pasword: hush\n"
+        assert "hush" not in only_problem(RawBook().edited({"f.yaml": content.encode()})).render()
+
+    def test_do_not_hide_a_line_of_a_single_field(self) -> None:
+        content = f"resources:\n- '@type': {types.CLUSTER}\n  name: x\n  connect_timeout: banana\n"
+        problem = only_problem(RawBook().edited({"f.yaml": content.encode()}))
+        assert problem.source_line == "  connect_timeout: banana"
+
     def test_are_in_no_problem_of_broken_yaml(self) -> None:
         book = RawBook().edited({"f.yaml": text(SECRET) + b"- password: hush: hush\n"})
         assert "hush" not in only_problem(book).render()

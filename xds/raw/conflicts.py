@@ -6,7 +6,7 @@ from operator_files import yaml
 from operator_files.problem import Code, Problem, Severity
 from operator_files.yaml import Document
 from xds.raw import codes
-from xds.raw.reading import without_text
+from xds.raw.reading import alone
 from xds.raw.resource_file import RawFile, RawResource
 from xds.raw.selection import Loss, Selection
 from xds.resources import types
@@ -60,4 +60,4 @@ class Places:
         if isinstance(document, Problem):
             return Problem(code.id, message, file.path, severity=severity, fix=fix)
         found = document.problem(code, message, raw.loc, fix=fix, severity=severity)
-        return without_text(found) if raw.resource.type_url == types.SECRET else found
+        return alone(found)

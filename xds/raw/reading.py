@@ -1,6 +1,7 @@
 """One resource as an operator wrote it: to a RawResource, or to everything that is wrong with it."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
@@ -22,6 +23,16 @@ _SHORTEST_TTL: Final = 1.0
 """Seconds. Clients are told three times within a ttl that a resource still holds."""
 
 _WRAPPER: Final = "envoy.service.discovery.v3.Resource"
+
+_ONE_VALUE: Final = re.compile(
+    r"""[ \t]*(-[ ]+)*                                    # where it stands in block style
+        ((?P<quote>["']?)(?P<key>[\w@.-]+)(?P=quote)[ ]*:)? # nothing, in a list
+        [ ]*("[^"\\#]*"|'[^'#]*'|[^\s\[\]{},#"'&*!|>:][^\[\]{},#"':]*)?
+        ,?\s*""",
+    re.VERBOSE,
+)
+"""A line with one key and a scalar, or only one of the two."""
+_NAMING: Final = frozenset({"@type", "name"})
 
 _INSTEAD: Final = {
     "hosts": "`load_assignment`",
@@ -133,7 +144,7 @@ class ResourceReader:
         try:
             message = parse(kind, data)
         except InvalidMessageError as error:
-            found = [Flaw(codes.FIELD, fault.path, _quiet(fault.reason, key, fault.path), _fix(fault.path))
+            found = [Flaw(codes.FIELD, fault.path, quiet(fault.reason, key.type_url, fault.path), _fix(fault.path))
                      for fault in error.faults]  # fmt: skip
         else:
             found = list(flaws(key.type_url, message))
@@ -152,10 +163,8 @@ class ResourceReader:
         )
 
     def _problem(self, flaw: Flaw, loc: Path, kind: type[EnvoyMessage] | None) -> None:
-        problem = self._document.problem(flaw.code, flaw.message, (*loc, *flaw.path), fix=flaw.fix, key=True)
-        if kind is not None and is_sensitive(TYPE_URL_PREFIX + kind.DESCRIPTOR.full_name, flaw.path):
-            problem = without_text(problem)
-        self.problems.append(problem)
+        url = "" if kind is None else TYPE_URL_PREFIX + kind.DESCRIPTOR.full_name
+        self.problems.append(problem_of(flaw, self._document, loc, url))
 
 
 def _key(kind: type[EnvoyMessage], resource: object) -> Key:
@@ -174,9 +183,34 @@ def without_text(problem: Problem) -> Problem:
     return replace(problem, source_line="")
 
 
-def _quiet(reason: str, key: Key, path: Path) -> str:
+def problem_of(flaw: Flaw, document: Document, loc: Path, url: str) -> Problem:
+    """The problem that a flaw of the resource at `loc` is; `url` is the resource's type, empty where it has none.
+
+    The line is with it only if the flawed field is all that stands there, and is no secret.
+    """
+    path = (*loc, *flaw.path)
+    problem = document.problem(flaw.code, flaw.message, path, fix=flaw.fix, key=True)
+    return problem if _is_alone(problem.source_line, path) and not is_sensitive(url, path) else without_text(problem)
+
+
+def alone(problem: Problem) -> Problem:
+    """The problem of a whole resource, with its line only if no more stands there than its type or name."""
+    return problem if _is_alone(problem.source_line, ()) else without_text(problem)
+
+
+def _is_alone(line: str, path: Path) -> bool:
+    """Whether a line says one plain thing, and that is what is at the path, or names a resource."""
+    found = _ONE_VALUE.fullmatch(line)
+    if found is None:
+        return False
+    return found["key"] in _NAMING or (
+        bool(path) and found["key"] == (path[-1] if isinstance(path[-1], str) else None)
+    )
+
+
+def quiet(reason: str, url: str, path: Path) -> str:
     """A reason without the value that the operator wrote, where that may be a secret."""
-    return reason.partition(", not ")[0] if is_sensitive(key.type_url, path) else reason
+    return reason.partition(", not ")[0] if is_sensitive(url, path) else reason
 
 
 def _fix(path: Path) -> str:

@@ -20,12 +20,11 @@ from operator_files.yaml import Document
 from xds.raw import codes
 from xds.raw.checks import Flaw
 from xds.raw.parse import Content, Form, Resources, document_of, text_of
-from xds.raw.reading import ResourceReader, without_text
+from xds.raw.reading import ResourceReader, problem_of, quiet, without_text
 from xds.raw.resource_file import Parsed, RawFile
 from xds.raw.rotor_v2 import upgraded
 from xds.raw.selector import EVERYBODY
 from xds.resources import types
-from xds.resources.redaction import is_sensitive
 
 _KINDS: Final = {
     "clusters": types.CLUSTER,
@@ -86,7 +85,9 @@ def _template(template: Mapping[str, Any], document: Document, problems: list[Pr
     try:
         cluster = parse("envoy.config.cluster.v3.Cluster", template)
     except InvalidMessageError as error:
-        found = [Flaw(codes.FIELD, fault.path, fault.reason) for fault in error.faults]
+        found = [
+            Flaw(codes.FIELD, fault.path, quiet(fault.reason, types.CLUSTER, fault.path)) for fault in error.faults
+        ]
     else:
         said = {field.name for field, _ in cluster.ListFields()}
         found = [
@@ -95,9 +96,7 @@ def _template(template: Mapping[str, Any], document: Document, problems: list[Pr
         ]
         if cluster.WhichOneof("cluster_discovery_type") == "type" and cluster.type != cluster.EDS:
             found.append(Flaw(codes.TEMPLATE, ("type",), "generated clusters are of type EDS", "write `type: EDS`"))
-    for flaw in found:
-        problem = document.problem(flaw.code, flaw.message, (*loc, *flaw.path), fix=flaw.fix, key=True)
-        problems.append(without_text(problem) if is_sensitive(types.CLUSTER, flaw.path) else problem)
+    problems += [problem_of(flaw, document, loc, types.CLUSTER) for flaw in found]
     return None if found else json.dumps(template)
 
 
