@@ -72,7 +72,11 @@ def test_the_board_of_errors_tells_of_two_intervals() -> None:
     [
         (503, {"authority": "Checkout:80", "path": "/a?token=secret#x"}, "503 GET http://checkout:80/a"),
         (404, {"authority": "web", "scheme": "https", "port": 8443, "path": "/"}, "404 GET https://web:8443/"),
-        (500, {"authority": "web:1", "port": 2, "path": "/now", "original_path": "/asked"}, "500 GET http://web:1/asked"),
+        (
+            500,
+            {"authority": "web:1", "port": 2, "path": "/now", "original_path": "/asked"},
+            "500 GET http://web:1/asked",
+        ),
         (0, {"authority": "web", "path": "/", "request_method": "POST"}, "0 POST http://web/"),
         (302, {"authority": "web", "path": "/", "request_method": "METHOD_UNSPECIFIED"}, "302 - http://web/"),
         (502, {"authority": "web", "path": "/", "request_method": 99}, "502 - http://web/"),
