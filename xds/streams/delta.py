@@ -7,9 +7,10 @@ from xds.resources import types
 from xds.resources.resource import Resource
 from xds.resources.snapshot import Layers, version_of
 from xds.streams import wire
+from xds.streams.answers import Answer, Before, Frame
 from xds.streams.sent import NONE
 from xds.streams.subscription import WILDCARD
-from xds.streams.type_state import Answer, Before, Frame, TypeState, empty_assignment
+from xds.streams.type_state import TypeState, empty_assignment
 from xds.streams.wire import Request
 
 KEPT_IN_USE: Final = frozenset({types.EXTENSION_CONFIG})

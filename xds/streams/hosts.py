@@ -14,10 +14,10 @@ from xds.resources.resource import Resource
 from xds.resources.resource_set import ResourceSet
 from xds.resources.snapshot import Layers, find, version_of
 from xds.streams import wire
+from xds.streams.answers import Frame
 from xds.streams.delta import DeltaType
 from xds.streams.sent import UNKNOWN
 from xds.streams.shared import Shared
-from xds.streams.type_state import Frame
 
 _NOBODY: Final = ""
 """The own name of a virtual host that no table has."""

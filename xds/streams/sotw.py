@@ -7,9 +7,10 @@ from xds.resources import types
 from xds.resources.resource import Resource
 from xds.resources.snapshot import Layers, find, version_of
 from xds.streams import wire
+from xds.streams.answers import FULL_STATE_TYPES, Answer, Frame
 from xds.streams.names import NO_NAMES, interned
 from xds.streams.sent import NONE, UNKNOWN
-from xds.streams.type_state import FULL_STATE_TYPES, Answer, Frame, TypeState, empty_assignment, empty_layer
+from xds.streams.type_state import TypeState, empty_assignment, empty_layer
 from xds.streams.wire import Request
 
 _EMPTY: Final = {types.ENDPOINT: empty_assignment, types.RUNTIME: empty_layer}

@@ -12,6 +12,7 @@ from xds.resources import types
 from xds.resources.node import Node
 from xds.resources.snapshot import NOTHING, Layers, Snapshot, version_of_versions
 from xds.streams import abilities, wire
+from xds.streams.answers import Answer, Before, Frame
 from xds.streams.belief import type_status
 from xds.streams.delta import DeltaType
 from xds.streams.errors import Code, StreamError
@@ -22,7 +23,7 @@ from xds.streams.rollout import GATED, Pace, Rollout, assignments_of
 from xds.streams.shared import Shared
 from xds.streams.sotw import SotwType
 from xds.streams.status import ClientStatus
-from xds.streams.type_state import Answer, Before, Frame, TypeState
+from xds.streams.type_state import TypeState
 
 MAX_TYPES: Final = 64
 """Types one stream may subscribe to; Envoy has about ten, so more is a client gone wrong."""
