@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from test_streams import CDS, EDS, RDS, Line, world
+from line import CDS, EDS, RDS, Line, world
 
 from xds.resources import types
 from xds.streams.census import OTHER_TYPE, Census

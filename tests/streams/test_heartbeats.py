@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_streams import VARIANTS, Line, world
+from line import VARIANTS, Line, world
 from world import assignment, cluster
 
 import envoy_api

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_streams import Line, world
+from line import Line, world
 
 from xds.resources import types
 from xds.resources.resource import Resource

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from test_streams import Line, world
+from line import Line, world
 
 from xds.resources import types
 from xds.resources.resource import Resource

@@ -1,6 +1,6 @@
 """A runtime layer that does not exist is answered at once: an Envoy that is to have it waits for it at its start."""
 
-from test_streams import VARIANTS, Line, world
+from line import VARIANTS, Line, world
 
 import envoy_api
 from xds.resources import types

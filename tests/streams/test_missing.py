@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from test_streams import VARIANTS, Line, world
+from line import VARIANTS, Line, world
 
 from xds.resources import types
 from xds.streams.stream import DELTA, SOTW, Variant

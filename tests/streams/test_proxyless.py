@@ -1,7 +1,7 @@
 """A gRPC client without a proxy, as the engine sees it: everything by name, listener first, endpoints last."""
 
 import pytest
-from test_streams import Line, world
+from line import Line, world
 
 from xds.resources import types
 from xds.streams.events import Nacked

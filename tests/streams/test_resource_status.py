@@ -1,7 +1,7 @@
 """What the server believes that a client has, resource by resource."""
 
 import pytest
-from test_streams import CDS, EDS, Line
+from line import CDS, EDS, Line
 from world import World
 
 from xds.streams.resource_status import ResourceStatus, resource_statuses

@@ -1,6 +1,6 @@
 """Scopes in the state of the world: what Envoy does with them beyond what the specification says."""
 
-from test_streams import Line, world
+from line import Line, world
 
 from xds.resources import types
 from xds.resources.resource import Resource

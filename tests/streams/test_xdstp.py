@@ -6,7 +6,7 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_streams import VARIANTS, Line, world
+from line import VARIANTS, Line, world
 from world import cluster
 
 from xds.resources import types
