@@ -1,0 +1,1 @@
+"""Services from Kubernetes."""
