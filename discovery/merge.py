@@ -2,9 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from mesh.service import Endpoint, Port, Service
+
+UNNUMBERED: Final = 0
+"""The number of a source's only port, where the source knows no port that callers dial (Consul, pods by label). It is
+that of another source's main port, with its name and protocol, or else 80."""
 
 
 class Described(NamedTuple):

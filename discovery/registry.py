@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 
+from discovery.left_out import NONE_LEFT_OUT, LeftOuts
 from discovery.merge import Conflict, Described, merged
 from mesh.service import Port, Service, ServiceName
 
@@ -66,8 +67,11 @@ class Feed:
         self.status = SourceStatus(name)
         self._registry = registry
 
-    def publish(self, changes: Changes, evidence: Evidence) -> None:
-        """Whole values for the services that changed. What takes something away without live evidence is held."""
+    def publish(self, changes: Changes, evidence: Evidence, left_out: LeftOuts = NONE_LEFT_OUT) -> None:
+        """Whole values for the services that changed. What takes something away without live evidence is held.
+
+        `left_out`: instances that were seen and are not used. Those of every name in `changes` or here are replaced.
+        """
         now = self._registry.now()
         for name, wanted in changes.items():
             old = self.services.get(name)

@@ -184,12 +184,20 @@ class Patch:
     merge: str
 
 
+class SourceShare(NamedTuple):
+    """`share` hundredths of a percent of a service's requests go to the endpoints that `source` has of it."""
+
+    source: str
+    share: int
+
+
 @dataclass(frozen=True, slots=True)
 class ServiceRoutes:
     """Everything one route file says about one service.
 
     `port` is the service's port that the rules are for (None: its main port). `listen` is "address:port",
-    where sidecars offer a tcp or tls service. `source` names the file, for explanations only.
+    where sidecars offer a tcp or tls service. `sources` sum to 10,000 (empty: what the server's settings say).
+    `source` names the file, for explanations only.
     """
 
     service: ServiceName
@@ -201,6 +209,7 @@ class ServiceRoutes:
     protocol: Protocol | None = None
     listen: tuple[str, int] | None = None
     patches: tuple[Patch, ...] = ()
+    sources: tuple[SourceShare, ...] = ()
     source: str = ""
 
     def subset(self, name: str) -> Subset | None:

@@ -66,6 +66,7 @@ class Endpoint:
     `address` is an IPv4 or IPv6 address in its canonical text form, or a DNS name (then the whole port is
     resolved by Envoy itself, since one name in an assignment makes Envoy reject the response it came in).
     `other_addresses` are further IP addresses of the same instance (dual stack). `weight` is 1 to 2**32-1.
+    `instance` is the registry's own name of it ("pod checkout-7d9f-x2"), for explanations only.
     """
 
     address: str
@@ -76,6 +77,7 @@ class Endpoint:
     labels: Labels = NO_LABELS
     node: str = ""
     other_addresses: tuple[str, ...] = ()
+    instance: str = ""
 
 
 @dataclass(frozen=True, slots=True)
