@@ -1,0 +1,194 @@
+"""Consul's HTTP API as far as discovery needs it: one session, the token, and blocking queries.
+
+Written on aiohttp: the maintained clients (py-consul) have no token files, no limit of connections, and leave all of
+the rules of blocking queries to their users anyway.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, Self
+
+import aiohttp
+from yarl import URL
+
+from discovery.consul.files import UnreadableError, tls_of, token_of
+from discovery.consul.settings import ConsulSettings
+
+WAIT_S: Final = 300.0
+"""How long the agent may hold a blocking query; it adds up to a sixteenth."""
+ANSWER_S: Final = 10.0
+"""How long an answer may take beyond that."""
+CONNECT_S: Final = 5.0
+_KEPT_IDLE_S: Final = 30.0
+_NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class UnreachableError(Exception):
+    """The agent was not asked, or did not answer in time; the message says why, for the operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`index`: X-Consul-Index as it came, 0 where there was none. `headers` have lower-case names."""
+
+    status: int
+    index: int = 0
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default=_NO_HEADERS)
+
+    @property
+    def filtered(self) -> bool:
+        """The token may not read all that was asked for, and Consul says so (never to the anonymous token)."""
+        return self.headers.get("x-consul-results-filtered-by-acls") == "true"
+
+    @property
+    def acls(self) -> str:
+        """What ACLs do with who has no token, `allow` or `deny`; empty where Consul doesn't say (before 1.12)."""
+        return self.headers.get("x-consul-default-acl-policy", "")
+
+    def refusal(self) -> str:
+        """Why this is not the answer that was asked for, in a sentence; empty for a 200."""
+        if self.status == 200:
+            return ""
+        said = " ".join(self.body[:200].decode("utf-8", "replace").split())
+        said = f"{self.status} {said}".strip()
+        match self.status:
+            case 401 | 403:
+                return f"permission denied ({said}); give a token with `service_prefix` and `node_prefix` read"
+            case 429:
+                return f"too many connections or requests ({said}); see `http_max_conns_per_client` of the agent"
+            case 500 if "No path to datacenter" in said:
+                return f"there is no such datacenter ({said}); check the datacenters that are asked for"
+            case _:
+                return f"the agent answers {said}"
+
+
+class ConsulClient:
+    """One agent. Use it as a context manager, or `close` it; made on the event loop that uses it.
+
+    Statuses are the caller's to judge: only what is no HTTP answer at all raises (UnreachableError). Paths are sent
+    as they are: whoever puts a name into one quotes it. `requests` counts what was asked.
+    """
+
+    def __init__(self, settings: ConsulSettings) -> None:
+        self._settings = settings
+        self._base = settings.url.rstrip("/")
+        self._token, self._tls = token_of(settings), tls_of(settings)
+        self._is_tls = self._base.startswith("https:")
+        self.requests = 0
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=settings.max_connections, keepalive_timeout=_KEPT_IDLE_S),
+            # Compression costs both sides more than loopback, where an agent is, gives.
+            headers={"accept-encoding": "identity", "user-agent": "swashplate"},
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    @property
+    def anonymous(self) -> bool:
+        """No token is sent."""
+        try:
+            return not self._token.value()
+        except UnreadableError:
+            return False
+
+    @property
+    def complaints(self) -> tuple[str, ...]:
+        """Files that changed and cannot be read; what they said before is used."""
+        return tuple(filter(None, (self._token.error, self._tls.error)))
+
+    async def get(self, path: str, params: Mapping[str, str] | None = None, *, timeout: float = ANSWER_S) -> Answer:
+        """One answer, now. The settings' namespace and partition are added."""
+        return await self._ask("GET", path, params or {}, None, timeout)
+
+    async def post(
+        self, path: str, body: bytes, params: Mapping[str, str] | None = None, *, timeout: float = ANSWER_S
+    ) -> Answer:
+        """As `get`, with a JSON body."""
+        return await self._ask("POST", path, params or {}, body, timeout)
+
+    async def blocking(
+        self, path: str, params: Mapping[str, str] | None = None, index: int = 0, *, wait_s: float = WAIT_S
+    ) -> Answer:
+        """An answer with an index other than `index`, or the same after `wait_s` and up to a sixteenth more; with 0
+        at once."""
+        waiting = dict(params or {})
+        if index > 0:
+            waiting |= {"index": str(index), "wait": f"{round(wait_s * 1000)}ms"}
+        held = wait_s + wait_s / 16 if index > 0 else 0.0
+        return await self._ask("GET", path, waiting, None, held + ANSWER_S)
+
+    async def _ask(
+        self, method: str, path: str, params: Mapping[str, str], body: bytes | None, timeout: float
+    ) -> Answer:
+        answer = await self._once(method, path, params, body, timeout)
+        if answer.status == 403 and self._settings.token_file is not None:
+            used = self._token.value()
+            self._token.forget()
+            if self._token_now() != used:
+                return await self._once(method, path, params, body, timeout)
+        return answer
+
+    async def _once(
+        self, method: str, path: str, params: Mapping[str, str], body: bytes | None, timeout: float
+    ) -> Answer:
+        url = URL(self._base + path, encoded=True).update_query(self._settings.enterprise_params | dict(params))
+        token = self._token_now()
+        self.requests += 1
+        try:
+            async with self._session.request(
+                method,
+                url,
+                data=body,
+                headers={"x-consul-token": token} if token else None,
+                timeout=aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_S),
+                allow_redirects=False,  # the token is for this agent only
+                ssl=self._context() if self._is_tls else True,
+                server_hostname=self._settings.server_name or None,
+            ) as response:
+                content = await response.read()
+        except (TimeoutError, aiohttp.ClientError, ssl.SSLError, OSError) as error:
+            raise UnreachableError(self._reason(error)) from error
+        headers = {key.lower(): value for key, value in response.headers.items()}
+        return Answer(response.status, _index(headers.get("x-consul-index", "")), content, headers)
+
+    def _token_now(self) -> str:
+        try:
+            return self._token.value()
+        except UnreadableError as error:
+            raise UnreachableError(str(error)) from error
+
+    def _context(self) -> ssl.SSLContext:
+        try:
+            return self._tls.value()
+        except UnreadableError as error:
+            raise UnreachableError(str(error)) from error
+
+    def _reason(self, error: Exception) -> str:
+        if isinstance(error, aiohttp.ConnectionTimeoutError):
+            return f"the agent at {self._base} takes no connection within {CONNECT_S:g} s"
+        if isinstance(error, asyncio.TimeoutError):
+            return f"the agent at {self._base} does not answer"
+        if isinstance(error, aiohttp.ClientConnectorCertificateError):
+            return (
+                f"the agent's certificate is not trusted: {error.certificate_error}; "
+                "see the settings for its CA and its server name"
+            )
+        if isinstance(error, aiohttp.ServerDisconnectedError):
+            return f"the agent at {self._base} closed the connection without an answer"
+        return f"the agent at {self._base} cannot be reached: {error}"
+
+
+def _index(text: str) -> int:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
