@@ -1,4 +1,4 @@
-"""Keeps a book of operator files up to date with a path, and the durable store up to date with the book.
+"""Keeps a book of operator files up to date with a folder, and the durable store up to date with the book.
 
 A book is a pure value (of services, of routes): this is the part that waits, reads and writes. Whoever owns it is
 told of each next book, and of the evidence for it.
@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, Protocol, Self, TypeVar
 
+from operator_files.folder import Content, Folder
 from operator_files.problem import Problem
 from operator_files.store import LastGoodStore, StoreError
-from operator_files.tree import Content
-from operator_files.watch import REHASH_S, SETTLE_S, watch
+from operator_files.watch import Directory
 
 
 class Book(Protocol):
-    """What follows a directory: see `last_good` for the rules of each operation. Paths are as problems show them."""
+    """What follows a folder: see `last_good` for the rules of each operation. Paths are as problems show them."""
 
     def edited(self, changes: Mapping[str, Content]) -> Self: ...
     def compared(self, changes: Mapping[str, Content]) -> Self: ...
@@ -52,7 +52,7 @@ class Step(Generic[B]):
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """Times in Unix seconds. `synced_at`: the last look that could read the path; `stale_since`: None while it can.
+    """Times in Unix seconds. `synced_at`: the last look that could read the place; `stale_since`: None while it can.
 
     `stored`: an earlier life left something to serve. `store_error`: why the store could not be written last time.
     """
@@ -65,7 +65,7 @@ class Freshness:
 
     @property
     def ready(self) -> bool:
-        """The path was read once, or there is something of an earlier life to serve."""
+        """The place was read once, or there is something of an earlier life to serve."""
         return self.synced_at is not None or self.stored
 
 
@@ -89,7 +89,7 @@ class _ReaderFailedError(OSError):
 
 
 class Follower(Generic[B]):
-    """Follows one path: `run` it as a task. `book` is the newest one; from the start on, that of the store.
+    """Follows one folder: `run` it as a task. `book` is the newest one; from the start on, that of the store.
 
     `unconfirmed` are paths (as problems show them) whose version in force the store shall not take over yet.
     `taken_at`: when each file's version in force was taken, in Unix seconds; not for those that the store had.
@@ -97,7 +97,7 @@ class Follower(Generic[B]):
 
     def __init__(
         self,
-        root: Path,
+        folder: Folder | Path,
         book_of: Callable[[Mapping[str, str]], B],
         *,
         kind: str,
@@ -105,21 +105,19 @@ class Follower(Generic[B]):
         on_step: Callable[[Step[B]], None],
         on_error: Callable[[str], None],
         now: Callable[[], float],
-        settle_s: float = SETTLE_S,
-        rehash_s: float = REHASH_S,
     ) -> None:
-        """`book_of` makes the first book from the last good texts that the store has of this `kind`.
+        """`book_of` makes the first book from the last good texts that the store has of this `kind`. A path is a
+        `Directory`.
 
-        `on_step` is called on the event loop after every look that could read the path, also where nothing changed;
-        `on_error` where the path could not be read. Raises StoreError.
+        `on_step` is called on the event loop after every look that could read the place, also where nothing changed;
+        `on_error` where the place could not be read. Raises StoreError.
         """
-        self.root = root
+        self.folder = Directory(folder) if isinstance(folder, Path) else folder
         self.freshness = Freshness()
         self.unconfirmed: frozenset[str] = frozenset()
         self.taken_at: dict[str, float] = {}
         self._kind, self._store = kind, store
         self._on_step, self._on_error, self._now = on_step, on_error, now
-        self._settle_s, self._rehash_s = settle_s, rehash_s
         self._keys: dict[str, str] = {}
         self._kept = store.load(kind) if store is not None else {}
         self._one_at_a_time = asyncio.Lock()
@@ -128,10 +126,8 @@ class Follower(Generic[B]):
             self.freshness = Freshness(stale_since=now(), stored=True)
 
     async def run(self) -> None:
-        """Follows the path until cancelled."""
-        async with aclosing(
-            watch(self.root, tuple(self._kept), settle_s=self._settle_s, rehash_s=self._rehash_s)
-        ) as looks:
+        """Follows the folder until cancelled."""
+        async with aclosing(self.folder.looks(tuple(self._kept))) as looks:
             async for look in looks:
                 if look.error is not None:
                     self._failed(look.error)
@@ -184,7 +180,7 @@ class Follower(Generic[B]):
         self._on_step(step)
 
     def _failed(self, error: OSError) -> None:
-        reason = f"{self.root} cannot be read: {error.strerror or error}"
+        reason = f"{self.folder.place} cannot be read: {error.strerror or error}"
         since = self.freshness.stale_since
         self.freshness = replace(self.freshness, error=reason, stale_since=self._now() if since is None else since)
         self._on_error(reason)
@@ -214,6 +210,6 @@ class Follower(Generic[B]):
             self._kept = texts
 
     def _shown(self, key: str) -> str:
-        path = str(self.root / key)
+        path = self.folder.shown(key)
         self._keys[path] = key
         return path

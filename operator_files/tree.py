@@ -14,14 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from operator_files.folder import Content
+
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 MAX_BYTES: Final = 16 * 1024 * 1024
 MAX_DIRECTORIES: Final = 10_000
 _TRIES: Final = 50
 _TRY_AGAIN_S: Final = 0.02
-
-Content = bytes | OSError | None
-"""A file's bytes, why it cannot be read, or None: it is gone."""
 
 
 class Identity(NamedTuple):

@@ -1,4 +1,4 @@
-"""Watching operator files: `async for look in watch(path)`.
+"""Watching operator files: `async for look in watch(path)`, and a `Directory` as what a Follower follows.
 
 An event is only a hint to look again; what a look says comes from `stat` and from the bytes (`tree.py`). So atomic
 renames, Kubernetes' `..data` swap, a directory that is made later or made again, and lost events all take the same
@@ -10,14 +10,14 @@ import os
 import threading
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, ParamSpec, TypeVar
 
 from watchfiles import Change
 from watchfiles._rust_notify import RustNotify, WatchfilesRustInternalError
 
-from operator_files.tree import Content, Failure, Listing, Tree, Watched
+from operator_files.folder import Content, Look
+from operator_files.tree import Failure, Listing, Tree, Watched
 
 SETTLE_S: Final = 0.03
 """How long a file must not have changed before it is read: an editor's truncate and write come closer together."""
@@ -29,21 +29,6 @@ _GROUP_MS: Final = 120
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What changed since the look before.
-
-    `files` has paths relative to the root (empty for a root that is a file). `live` is the evidence: True where the
-    change happened while the tree was watched, False where the tree is compared with another life (the first look,
-    and the first one after `error` or after another file system was mounted there). `error`: the path itself cannot
-    be read, and `files` is empty.
-    """
-
-    files: Mapping[str, Content]
-    live: bool
-    error: OSError | None = None
 
 
 async def watch(
@@ -81,6 +66,24 @@ async def watch(
                 await asyncio.sleep(settle_s)
             else:
                 await events.wait(min(max(rehash_at - clock(), 0.0), rehash_s))
+
+
+class Directory:
+    """A directory of operator files, or one file, as a Folder."""
+
+    def __init__(self, root: Path, *, settle_s: float = SETTLE_S, rehash_s: float = REHASH_S) -> None:
+        self._root = root
+        self._settle_s, self._rehash_s = settle_s, rehash_s
+
+    @property
+    def place(self) -> str:
+        return str(self._root)
+
+    def shown(self, key: str) -> str:
+        return str(self._root / key)
+
+    def looks(self, known: Collection[str]) -> AsyncGenerator[Look, None]:
+        return watch(self._root, known, settle_s=self._settle_s, rehash_s=self._rehash_s)
 
 
 class _Evidence:

@@ -1,4 +1,4 @@
-"""Routes from files: follows a path of route files and tells which services' routes changed."""
+"""Routes from files: follows a folder of route files and tells which services' routes changed."""
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
@@ -10,6 +10,7 @@ from typing import Final
 from mesh.mesh import Routes
 from mesh.rule import BrokenRoutes
 from mesh.service import Service, ServiceName
+from operator_files.folder import Folder
 from operator_files.follow import Follower, Freshness, Step
 from operator_files.problem import Problem
 from operator_files.standing import Standing, standings
@@ -24,15 +25,15 @@ Changes = Mapping[ServiceName, Routes | None]
 
 
 class RouteSource:
-    """Follows a path of route files; `run` it as a task.
+    """Follows a folder of route files, or a path; `run` it as a task.
 
     From the start on `book` is what the store kept. A live edit is in force at once. What is missing or empty at the
-    first look after a start, or after the path could not be read, is held until it is edited or confirmed.
+    first look after a start, or after the folder could not be read, is held until it is edited or confirmed.
     """
 
     def __init__(
         self,
-        root: Path,
+        root: Folder | Path,
         *,
         scope: Scope,
         store: LastGoodStore | None,
@@ -40,10 +41,11 @@ class RouteSource:
         on_change: Callable[[Changes], None],
         on_problems: Callable[[tuple[Problem, ...]], None],
         on_error: Callable[[str], None],
+        kind: str = KIND,
     ) -> None:
         """All are called on the event loop: `on_change` with the routes that differ (at once with those of the
         store), `on_problems` with all problems of all files whenever they changed, `on_error` with the reason when
-        the path cannot be read. Raises StoreError.
+        the folder cannot be read. `kind` is what the store knows the texts by. Raises StoreError.
         """
         self._on_change = on_change
         self._on_problems = on_problems
@@ -53,7 +55,7 @@ class RouteSource:
         self._follower = Follower(
             root,
             partial(RouteBook.seeded, scope=scope),
-            kind=KIND,
+            kind=kind,
             store=store,
             on_step=self._step,
             on_error=on_error,

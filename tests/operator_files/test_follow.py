@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,11 +10,11 @@ from typing import Self
 
 import pytest
 
+from operator_files.folder import Content, Folder, Look
 from operator_files.follow import Follower, Step
 from operator_files.problem import Problem
 from operator_files.standing import Kind, Standing, standings
 from operator_files.store import LastGoodStore, StoreError
-from operator_files.tree import Content
 
 DEADLINE_S = 10.0
 
@@ -65,7 +65,7 @@ class Run:
 
 @asynccontextmanager
 async def following(
-    root: Path, store: LastGoodStore | None = None, now: Callable[[], float] = lambda: 1000.0
+    root: Path | Folder, store: LastGoodStore | None = None, now: Callable[[], float] = lambda: 1000.0
 ) -> AsyncIterator[Run]:
     steps: list[Step[Words]] = []
     errors: list[str] = []
@@ -242,6 +242,38 @@ async def test_a_turn_of_the_book_is_a_live_step_unless_nothing_changed(tmp_path
         await run.follower.turn(lambda book: replace(book, stale=("x",)))
         assert run.steps[-1].new.stale == ("x",)
         assert run.steps[-1].live
+
+
+class Shelf:
+    """A folder that is not a directory: tells the looks it was given, then waits."""
+
+    place = "shelf:words"
+
+    def __init__(self, *looks: Look) -> None:
+        self._looks = looks
+        self.known: Collection[str] = ()
+
+    def shown(self, key: str) -> str:
+        return f"{self.place}/{key}"
+
+    async def looks(self, known: Collection[str]) -> AsyncGenerator[Look, None]:
+        self.known = known
+        for look in self._looks:
+            yield look
+        await asyncio.Event().wait()
+
+
+async def test_what_is_followed_need_not_be_a_directory(tmp_path: Path) -> None:
+    with LastGoodStore(tmp_path) as store:
+        async with following(Shelf(Look({"a": b"one"}, live=False)), store) as run:
+            await run.until(lambda: run.follower.book.good_texts == {"shelf:words/a": "one"})
+        async with following(Shelf(Look({}, live=False, error=OSError(0, "no answer"))), store) as again:
+            await again.until(lambda: again.errors == ["shelf:words cannot be read: no answer"])
+            assert again.follower.book.good_texts == {"shelf:words/a": "one"}
+        shelf = Shelf(Look({"a": None}, live=False))
+        async with following(shelf, store) as after:
+            await after.until(lambda: after.follower.book.held == ("shelf:words/a",))
+            assert shelf.known == ("a",)  # by the place's own name for it
 
 
 async def test_a_store_that_cannot_be_read_is_said_at_once(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from operator_files import tree as tree_module
-from operator_files.tree import Content, Tree, read_all
+from operator_files.folder import Content
+from operator_files.tree import Tree, read_all
 
 
 def look(tree: Tree, *, every_file: bool = False) -> dict[str, Content]:

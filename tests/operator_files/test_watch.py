@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from operator_files import watch as watching
-from operator_files.tree import Content
-from operator_files.watch import Look, watch
+from operator_files.folder import Content, Look
+from operator_files.watch import watch
 
 DEADLINE_S = 10.0
 QUIET_S = 0.25
