@@ -58,7 +58,9 @@ def _fault(pod: Pod) -> str:
     """Why it is not ready, or nothing."""
     statuses = pod.status.container_statuses
     if not statuses:
-        return f"its phase is {pod.status.phase or 'unknown'} and no container has started{_because(pod.status.reason)}"
+        return (
+            f"its phase is {pod.status.phase or 'unknown'} and no container has started{_because(pod.status.reason)}"
+        )
     for status in statuses:
         if status.state.running is None:
             return f"the container `{status.name}` does not run{_because(_reason(status))}"
