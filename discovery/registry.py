@@ -6,14 +6,20 @@ else's by now. An answer that nobody saw change (after a start, an error, a rese
 it takes away is *held* until it is confirmed: by the source, which asked again, or by the operator.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
+from typing import NamedTuple
 
-from discovery.left_out import NONE_LEFT_OUT, LeftOuts
-from discovery.merge import Conflict, Described, merged
-from mesh.service import Port, Service, ServiceName
+from discovery.explain import Seen, Source, instances_like, matching, seen
+from discovery.guard import lost_ports, serves, without_losses
+from discovery.left_out import NONE_LEFT_OUT, LeftOut, LeftOuts, Reason
+from discovery.merge import NO_SHARES, Account, Conflict, Described, Merged, merged
+from discovery.outcome import Outcome, outcome
+from discovery.weights import Shares
+from mesh.service import Service, ServiceName
 
 Changes = Mapping[ServiceName, Service | None]
 """Whole values of the services that changed; None: the service is gone."""
@@ -26,8 +32,12 @@ class Evidence(StrEnum):
     """From the durable store: served at once, and stale until an answer comes."""
     FIRST = "first"
     """An answer that may differ from the one before for a bad reason: after a start, an error, a reset."""
+    ASKED = "asked"
+    """The answer to a second question, some time after a first answer took something away: what both lack is gone.
+    But a source that says nothing at all, where something of it is in force, is not believed however often it is
+    asked: a token that may not read looks like that. The operator confirms it, or something that comes back."""
     LIVE = "live"
-    """Seen to change while we watched, or asked for a second time."""
+    """Seen to change while we watched. While a service is held, only an event about its own endpoints is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +50,10 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """Times in Unix seconds. `synced_at`: the last answer. `stale_since`: None while the source is heard."""
+    """Times in Unix seconds. `synced_at`: the last answer. `stale_since`: None while the source is heard.
+
+    `emptied`: the source says nothing at all, and what it said before is held.
+    """
 
     name: str
     services: int = 0
@@ -50,6 +63,7 @@ class SourceStatus:
     error: str = ""
     held: Mapping[ServiceName, Held] = field(default_factory=lambda: MappingProxyType({}))
     stored: bool = False
+    emptied: bool = False
 
     @property
     def ready(self) -> bool:
@@ -58,33 +72,38 @@ class SourceStatus:
 
 
 class Feed:
-    """A source's handle on the registry: its publications, and whether it is heard."""
+    """A source's handle on the registry: its publications, and whether it is heard.
+
+    `services` are in force (with what is held), `left_out` are the instances that the source does not use.
+    """
 
     def __init__(self, registry: "Registry", name: str) -> None:
         self.name = name
         self.services: dict[ServiceName, Service] = {}
         self.held: dict[ServiceName, Held] = {}
+        self.left_out: dict[ServiceName, tuple[LeftOut, ...]] = {}
+        self.endpoints = 0
         self.status = SourceStatus(name)
         self._registry = registry
+        self._wanted_serving = 0
+
+    @property
+    def emptied(self) -> bool:
+        """The source says that there is nothing at all, while endpoints of it are in force."""
+        return not self._wanted_serving and self.endpoints > 0
 
     def publish(self, changes: Changes, evidence: Evidence, left_out: LeftOuts = NONE_LEFT_OUT) -> None:
         """Whole values for the services that changed. What takes something away without live evidence is held.
 
         `left_out`: instances that were seen and are not used. Those of every name in `changes` or here are replaced.
         """
-        now = self._registry.now()
-        for name, wanted in changes.items():
-            old = self.services.get(name)
-            guarded = wanted if evidence is Evidence.LIVE else _without_losses(old, wanted)
-            if guarded == wanted:
-                self.held.pop(name, None)
+        for name in (*changes, *left_out):
+            if instances := left_out.get(name):
+                self.left_out[name] = instances
             else:
-                since = self.held[name].since if name in self.held else now
-                self.held[name] = Held(wanted, since)
-            self._set(name, guarded)
-        if evidence is Evidence.STORED and self.services:
-            self.status = replace(self.status, stored=True, stale_since=self.status.stale_since or now)
-        self._registry.changed(changes)
+                self.left_out.pop(name, None)
+        held = self._take(changes, evidence)
+        self._registry.changed({*changes, *left_out}, self.name, held)
 
     def synced(self) -> None:
         """The source was heard, and everything it said has been published."""
@@ -98,35 +117,90 @@ class Feed:
     def confirm(self, names: Collection[ServiceName] | None = None) -> frozenset[ServiceName]:
         """Let what these names' held removals want come true (None: all); the names that were held."""
         chosen = {name: held.wanted for name, held in self.held.items() if names is None or name in names}
-        self.publish(chosen, Evidence.LIVE)
+        self._take(chosen, Evidence.LIVE)
+        self._registry.changed(chosen, self.name)
         return frozenset(chosen)
 
-    def _set(self, name: ServiceName, service: Service | None) -> None:
+    def _take(self, changes: Changes, evidence: Evidence) -> frozenset[ServiceName]:
+        """Puts in force what may be; the names that are held now and were not before."""
+        now = self._registry.now()
+        newly_held: set[ServiceName] = set()
+        for name, wanted in changes.items():
+            self._wanted_serving += serves(wanted) - serves(self._wanted(name))
+        for name, wanted in changes.items():
+            old, held = self.services.get(name), self.held.get(name)
+            guarded = wanted
+            if evidence is not Evidence.LIVE:
+                believed = evidence is Evidence.ASKED and held is not None and self._wanted_serving
+                guarded = without_losses(old, wanted, lost_ports(old, held.wanted) if held and believed else ())
+            if guarded == wanted:
+                self.held.pop(name, None)
+            else:
+                self.held[name] = Held(wanted, held.since if held else now)
+                newly_held |= {name} if held is None else set()
+            self._set(name, old, guarded)
+        if evidence is Evidence.STORED and self.services:
+            self.status = replace(self.status, stored=True, stale_since=self.status.stale_since or now)
+        return frozenset(newly_held)
+
+    def _wanted(self, name: ServiceName) -> Service | None:
+        """What the source said last."""
+        held = self.held.get(name)
+        return self.services.get(name) if held is None else held.wanted
+
+    def _set(self, name: ServiceName, old: Service | None, service: Service | None) -> None:
+        self.endpoints += _endpoints(service) - _endpoints(old)
         if service is None:
             self.services.pop(name, None)
-        elif self.services.get(name) != service:
+        elif old != service:
             self.services[name] = service
 
 
-class Registry:
-    """All sources' services as one mapping, told by difference.
+class _Lost(NamedTuple):
+    """An instance of `source` that is not used."""
 
-    `sources` are in the order of their precedence: where two contradict each other about a service, the earlier wins.
-    `on_change` is called with the merged values that really changed. Not thread-safe: one event loop uses it.
+    source: str
+    left_out: LeftOut
+
+
+class Registry:
+    """All sources' services as one mapping, told by difference; a change costs what its services cost.
+
+    Not thread-safe: one event loop uses it.
     """
 
     def __init__(
-        self, sources: Sequence[str], on_change: Callable[[Changes], None], now: Callable[[], float]
+        self,
+        sources: Sequence[str],
+        on_change: Callable[[Changes], None],
+        now: Callable[[], float],
+        *,
+        shares: Shares = NO_SHARES,
+        on_outcomes: Callable[[tuple[Outcome, ...]], None] | None = None,
     ) -> None:
+        """`sources` are in the order of their precedence: where two contradict each other about a service, the
+        earlier wins. `shares` are those of services that `weigh` says nothing about (empty: endpoints are all alike,
+        whoever knows them). `on_change` is called with the merged values that really changed, `on_outcomes` with what
+        that means in instances, for the log. Raises ValueError for shares of which none is positive.
+        """
         self.now = now
-        self._on_change = on_change
+        self._on_change, self._on_outcomes = on_change, on_outcomes
         self._feeds = {name: Feed(self, name) for name in sources}
         self._services: dict[ServiceName, Service] = {}
         self._conflicts: dict[ServiceName, tuple[Conflict, ...]] = {}
+        self._left_out: dict[ServiceName, frozenset[_Lost]] = {}
+        self._counts: Counter[tuple[str, Reason]] = Counter()
+        self._default_shares = _checked(shares) if shares else NO_SHARES
+        self._shares: dict[ServiceName, Shares] = {}
 
     def feed(self, source: str) -> Feed:
         """The handle for one of `sources`. KeyError for any other."""
         return self._feeds[source]
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Names, in the order of precedence."""
+        return tuple(self._feeds)
 
     @property
     def services(self) -> Mapping[ServiceName, Service]:
@@ -149,48 +223,119 @@ class Registry:
             replace(
                 feed.status,
                 services=len(feed.services),
-                endpoints=sum(len(port.endpoints) for service in feed.services.values() for port in service.ports),
+                endpoints=feed.endpoints,
                 held=MappingProxyType(dict(sorted(feed.held.items()))),
+                emptied=feed.emptied,
             )
             for feed in self._feeds.values()
         )
 
-    def changed(self, names: Iterable[ServiceName]) -> None:
-        """Merge these names anew; a feed calls it after it changed."""
+    def left_out_counts(self) -> Mapping[tuple[str, Reason], int]:
+        """How many instances each source has that are not used, by (source, reason); none of 0."""
+        return MappingProxyType(dict(self._counts))
+
+    def weigh(self, changes: Mapping[ServiceName, Mapping[str, int] | None]) -> None:
+        """The shares of the sources for these services, in any unit; None: those that are there by default.
+
+        A source that is not named has 0. Raises ValueError, having changed nothing, where none is positive.
+        """
+        checked = {name: None if shares is None else _checked(shares) for name, shares in changes.items()}
+        differing = [name for name, shares in checked.items() if self._shares.get(name) != shares]
+        for name in differing:
+            if (shares := checked[name]) is None:
+                self._shares.pop(name, None)
+            else:
+                self._shares[name] = shares
+        self.changed(differing, "")
+
+    def explain(self, text: str) -> tuple[Seen, ...]:
+        """Every instance with this address (`10.0.0.1`, `10.0.0.1:8080`, `[fd00::1]:8080`) or name, used or not.
+
+        A name is an instance's whole name, its last word (a pod's name without its namespace), or else a part that
+        one instance alone has; then `similar` says which have it.
+        """
+        sources = self._sources()
+        found = matching(text, sources)
+        return tuple(one for name in sorted(found.names) for one in self.seen(name) if found.holds(one))
+
+    def similar(self, text: str, most: int = 10) -> tuple[str, ...]:
+        """Names of instances that have the text in them, of which `explain` took none because there are several."""
+        return instances_like(text, self._sources(), most)
+
+    def seen(self, name: ServiceName) -> tuple[Seen, ...]:
+        """Every instance of the service that any source has, used or not."""
+        return seen(name, self._sources(), self._shares_of(name))
+
+    def changed(self, names: Iterable[ServiceName], source: str, held: Collection[ServiceName] = frozenset()) -> None:
+        """Merge these names anew; a feed calls it after it changed, with its name and what is newly held."""
         changes: dict[ServiceName, Service | None] = {}
+        outcomes: list[Outcome] = []
         for name in sorted(names):
             parts = [
                 Described(feed.name, feed.services[name]) for feed in self._feeds.values() if name in feed.services
             ]
-            service, conflicts = merged(parts) if parts else (None, ())
-            if conflicts:
-                self._conflicts[name] = conflicts
+            whole = merged(parts, self._shares_of(name)) if parts else None
+            if whole is not None and whole.conflicts:
+                self._conflicts[name] = whole.conflicts
             else:
                 self._conflicts.pop(name, None)
-            if service == self._services.get(name):
-                continue
-            changes[name] = service
-            if service is None:
-                del self._services[name]
-            else:
-                self._services[name] = service
+            newly_out = self._note_left_out(name, whole)
+            old, new = self._services.get(name), whole.service if whole is not None else None
+            if new != old:
+                changes[name] = new
+                if new is None:
+                    del self._services[name]
+                else:
+                    self._services[name] = new
+            if self._on_outcomes is not None and (new != old or newly_out or name in held):
+                outcomes.append(outcome(name, source, old, new, newly_out, held=name in held))
         if changes:
             self._on_change(MappingProxyType(changes))
+        if outcomes and self._on_outcomes is not None:
+            self._on_outcomes(tuple(outcomes))
+
+    def _note_left_out(self, name: ServiceName, whole: Merged | None) -> list[LeftOut]:
+        """Keeps what is left out of the service now; what was not before."""
+        lost = {_Lost(feed.name, one) for feed in self._feeds.values() for one in feed.left_out.get(name, ())}
+        if whole is not None:
+            lost |= {_lost(account) for account in whole.accounts if account.given is None}
+        before = self._left_out.get(name, frozenset())
+        if lost == before:
+            return []
+        for one in before - lost:
+            key = one.source, one.left_out.reason
+            self._counts[key] -= 1
+            if not self._counts[key]:
+                del self._counts[key]
+        new = lost - before
+        self._counts.update((one.source, one.left_out.reason) for one in new)
+        if lost:
+            self._left_out[name] = frozenset(lost)
+        else:
+            self._left_out.pop(name, None)
+        return [one.left_out for one in new]
+
+    def _sources(self) -> tuple[Source, ...]:
+        return tuple(
+            Source(feed.name, feed.services, feed.left_out, {name: held.since for name, held in feed.held.items()})
+            for feed in self._feeds.values()
+        )
+
+    def _shares_of(self, name: ServiceName) -> Shares:
+        return self._shares.get(name, self._default_shares)
 
 
-def _without_losses(old: Service | None, wanted: Service | None) -> Service | None:
-    """What is wanted, but with the ports of `old` that would lose all their endpoints."""
-    if old is None:
-        return wanted
-    serving = [port for port in old.ports if port.endpoints]
-    if wanted is None:
-        return old if serving else None
-    kept = {port.number: port for port in serving if not _serves(wanted, port)}
-    if not kept:
-        return wanted
-    ports = {port.number: port for port in wanted.ports} | kept
-    return replace(wanted, ports=tuple(ports[number] for number in sorted(ports)))
+def _lost(account: Account) -> _Lost:
+    one = account.endpoint
+    reason = account.reason or Reason.OTHER_SOURCE
+    return _Lost(account.origin, LeftOut(one.instance, one.address, one.port, reason, account.detail))
 
 
-def _serves(service: Service, port: Port) -> bool:
-    return any(other.number == port.number and other.endpoints for other in service.ports)
+def _endpoints(service: Service | None) -> int:
+    return sum(len(port.endpoints) for port in service.ports) if service is not None else 0
+
+
+def _checked(shares: Mapping[str, int]) -> Shares:
+    if any(share < 0 for share in shares.values()) or not any(shares.values()):
+        raise ValueError(f"no source has a share of the requests: {dict(shares)}")
+    return MappingProxyType(dict(shares))

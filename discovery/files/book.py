@@ -173,7 +173,7 @@ class ServiceBook:
                 del paths[name]
                 services.pop(name, None)
                 continue
-            service, conflicts = merged([Described(path, _value(files, path)[name]) for path in paths[name]])
+            service, conflicts, _ = merged([Described(path, _value(files, path)[name]) for path in paths[name]])
             if services.get(name) != service:
                 services[name] = service
             if conflicts:

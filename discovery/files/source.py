@@ -52,6 +52,8 @@ class FileSource:
     ) -> None:
         """`on_problems` is called with all problems of all files whenever they changed, `on_error` with the reason
         when the path cannot be read. Raises StoreError."""
+        self.name = feed.name
+        self.place = str(root)
         self._feed = feed
         self._on_problems = on_problems
         self._on_error = on_error
@@ -70,6 +72,11 @@ class FileSource:
             now=now,
         )
         feed.publish(self._follower.book.services, Evidence.STORED)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """None: what there is to say about files is a problem of a file."""
+        return ()
 
     @property
     def problems(self) -> tuple[Problem, ...]:

@@ -24,7 +24,7 @@ def test_endpoints_of_a_port_are_put_together_each_once() -> None:
     expected = service(
         port(80, "10.0.0.1", "10.0.0.2", "10.0.0.3"), port(81, "10.0.0.1"), addresses=("10.9.0.1", "10.9.0.2")
     )
-    assert merged([first, second]) == (expected, ())
+    assert merged([first, second])[:2] == (expected, ())
 
 
 @pytest.mark.parametrize(
@@ -37,14 +37,14 @@ def test_endpoints_of_a_port_are_put_together_each_once() -> None:
 )
 def test_a_port_that_contradicts_an_earlier_one_is_left_out(there: Port, here: Port, reason: str) -> None:
     both = merged([Described("x", service(there)), Described("y", service(here, port(99, "j")))])
-    assert both == (service(there, port(99, "j")), (Conflict("x", "y", reason),))
+    assert both[:2] == (service(there, port(99, "j")), (Conflict("x", "y", reason),))
 
 
 def test_a_port_without_a_name_contradicts_none() -> None:
     named, bare = service(port(80, "h", name="http")), service(port(80, "i"))
     expected = service(port(80, "h", "i", name="http"))
-    assert merged([Described("x", named), Described("y", bare)]) == (expected, ())
-    assert merged([Described("x", bare), Described("y", named)]) == (expected, ())
+    assert merged([Described("x", named), Described("y", bare)])[:2] == (expected, ())
+    assert merged([Described("x", bare), Described("y", named)])[:2] == (expected, ())
 
 
 def test_an_endpoint_told_differently_is_the_first_ones() -> None:
@@ -71,7 +71,7 @@ _services = _ports.map(
 @given(st.lists(_services, min_size=1, max_size=4))
 def test_every_endpoint_is_there_or_in_a_conflict(services: list[Service]) -> None:
     parts = [Described(str(index), part) for index, part in enumerate(services)]
-    whole, conflicts = merged(parts)
+    whole, conflicts, _ = merged(parts)
     losers = {(conflict.loser, conflict.reason.split()[1]) for conflict in conflicts}
     for part in parts:
         for offered in part.service.ports:
@@ -89,5 +89,5 @@ def test_every_endpoint_is_there_or_in_a_conflict(services: list[Service]) -> No
 def test_merging_again_changes_nothing(services: list[Service]) -> None:
     parts = [Described(str(index), part) for index, part in enumerate(services)]
     whole = merged(parts).service
-    assert merged([Described("all", whole)]) == (whole, ())
+    assert merged([Described("all", whole)])[:2] == (whole, ())
     assert merged([Described("all", whole), *parts]).service == whole
