@@ -159,6 +159,10 @@ class Follower(Generic[B]):
         async with self._one_at_a_time:
             await self._keep()
 
+    def key(self, path: str) -> str:
+        """The folder's own name of a file, by the path that problems show. KeyError for one it never had."""
+        return self._keys[path]
+
     async def _take(self, changes: Mapping[str, Content], live: bool) -> None:
         async with self._one_at_a_time:
             old = self.book

@@ -62,9 +62,11 @@ def examine(model: type[M], document: Document, *, nulls_under: str | None = Non
     try:
         value = model.model_validate(document.data)
     except ValidationError as error:
-        for detail in error.errors(include_url=False):
+        details = error.errors(include_url=False)
+        unknown = [detail["loc"] for detail in details if detail["type"] == "extra_forbidden"]
+        for detail in details:
             loc = _without_tags(detail["loc"], document.data, missing_last=detail["type"] == "missing")
-            if loc not in wrong and not (detail["type"] == "missing" and _is_misspelt(document, loc)):
+            if loc not in wrong and not (detail["type"] == "missing" and _is_misspelt(detail["loc"], unknown)):
                 problems.append(_problem(model, document, detail, loc))
             wrong.append(loc)
     else:
@@ -73,12 +75,10 @@ def examine(model: type[M], document: Document, *, nulls_under: str | None = Non
     return Outcome(None, in_order(problems), tuple(dict.fromkeys(wrong)))
 
 
-def _is_misspelt(document: Document, loc: tuple[str | int, ...]) -> bool:
+def _is_misspelt(missing: Loc, unknown: Collection[Loc]) -> bool:
     """Whether a missing key stands there in another spelling, which is a problem of its own already."""
-    around = document.data
-    for step in loc[:-1]:
-        around = _step_into(around, step)
-    return isinstance(around, dict) and nearest(str(loc[-1]), around) is not None
+    beside = [str(loc[-1]) for loc in unknown if loc[:-1] == missing[:-1]]
+    return nearest(str(missing[-1]), beside) is not None
 
 
 def _nulls(data: object, except_under: str, loc: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:

@@ -1,0 +1,86 @@
+"""The services that are known, by the names that stacks have.
+
+A stack is a service of the registry with the stack's name. Nelson's namespaces are not the registry's: some sources
+put everything into the default one, and Kubernetes' have no slashes. So a stack is looked for in this order:
+
+1. the registry's namespace that is called as Nelson's is (`dev`), or is with `-` for `/` (`dev/a` is `dev-a`);
+2. the default namespace;
+3. any other. A stack's name has a hash in it, so there is hardly ever more than one.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from discovery.lighthouse.stack import Stack, stack_of
+from mesh.service import Service, ServiceName
+
+_NONE: Final[Mapping[ServiceName, Service]] = MappingProxyType({})
+
+
+class Found(NamedTuple):
+    """The service that a stack is. `others` are namespaces that have one of that name and were as near."""
+
+    service: Service
+    others: tuple[str, ...] = ()
+
+
+class KnownServices:
+    """Told what is known by `tell`; nothing is known before."""
+
+    def __init__(self, default_namespace: str) -> None:
+        self.default_namespace = default_namespace
+        self._services = _NONE
+        self._namespaces: dict[str, set[str]] = {}
+        self._stacks: dict[str, dict[str, Stack]] = {}
+
+    def tell(self, services: Mapping[ServiceName, Service]) -> frozenset[str]:
+        """These are known now; the names (and units) whose services are not the identical ones any more."""
+        old, self._services = self._services, services
+        gone = old.keys() - services.keys()
+        changed = gone | {name for name, service in services.items() if old.get(name) is not service}
+        for name in changed:
+            self._index(name, is_there=name in services)
+        stacks = {name.name: stack_of(name.name) for name in changed}
+        return frozenset((*stacks, *(stack.unit for stack in stacks.values() if stack is not None)))
+
+    def find(self, stack: str, near: str) -> Found | None:
+        """The service that `stack` is, for a caller that names it in Nelson's namespace `near`."""
+        namespaces = self._namespaces.get(stack)
+        if not namespaces:
+            return None
+        for namespace in (near, near.replace("/", "-"), self.default_namespace):
+            if namespace in namespaces:
+                return Found(self._services[ServiceName(namespace, stack)])
+        first, *others = sorted(namespaces)
+        return Found(self._services[ServiceName(first, stack)], tuple(others))
+
+    def newest(self, unit: str, major: int, near: str) -> tuple[str, ...]:
+        """The stacks of the newest version of a unit within a major one: of those with endpoints, if there are any.
+
+        Several where one version was deployed more than once: which of these came last, a name does not tell.
+        """
+        there = [
+            stack for stack in map(stack_of, self._stacks.get(unit, ())) if stack and stack.version.major == major
+        ]
+        serving = [stack for stack in there if self._serves(stack, near)]
+        chosen = serving or there
+        newest = max((stack.version for stack in chosen), default=None)
+        return tuple(sorted(str(stack) for stack in chosen if stack.version == newest))
+
+    def _serves(self, stack: Stack, near: str) -> bool:
+        found = self.find(str(stack), near)
+        return found is not None and any(port.endpoints for port in found.service.ports)
+
+    def _index(self, name: ServiceName, *, is_there: bool) -> None:
+        namespaces = self._namespaces.setdefault(name.name, set())
+        (namespaces.add if is_there else namespaces.discard)(name.namespace)
+        if not namespaces:
+            del self._namespaces[name.name]
+        if (stack := stack_of(name.name)) is not None:
+            stacks = self._stacks.setdefault(stack.unit, {})
+            stacks[name.name] = stack
+            if not namespaces:
+                del stacks[name.name]
+            if not stacks:
+                del self._stacks[stack.unit]
