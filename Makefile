@@ -12,10 +12,10 @@ OLDEST_ENVOY_DIR := .cache/envoy-$(OLDEST_ENVOY)
 OLDEST_ENVOY_INSTALLED := $(OLDEST_ENVOY_DIR)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check bench clean
+.PHONY: help install run test test-registries check bench clean
 
 help: ## Show the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(INSTALLED) ## Make .venv with the program and all that developing it needs
 
@@ -25,6 +25,11 @@ run: $(INSTALLED) ## Run the example: control plane, three upstreams, a real Env
 # Three workers on two cores: the tests against Envoys wait most of the time.
 test: $(INSTALLED) $(OLDEST_ENVOY_INSTALLED) ## Run all tests, those against real Envoys too (flags: ARGS="-k name")
 	$(BIN)/pytest -n 3 --dist loadgroup $(ARGS)
+
+# `make test` runs these too once the registries are built; without them it skips them and needs no Go.
+test-registries: $(INSTALLED) $(OLDEST_ENVOY_INSTALLED) ## Build Kubernetes and Consul with Go (minutes, once), and run the tests against them
+	$(BIN)/python tests/registries/build.py
+	$(BIN)/pytest -n 3 --dist loadgroup -m registries $(ARGS)
 
 check: $(INSTALLED) ## Lint, format, types, and the layers' contracts
 	$(BIN)/ruff check

@@ -1,4 +1,4 @@
-"""What all tests share: the real Envoys that they run against."""
+"""What all tests share: the real Envoys and registries that they run against."""
 
 import os
 from importlib.util import find_spec
@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+pytest_plugins = ["tests.registries.fixtures"]
 
 # CI looks at the same examples every time, so that it judges the change; people get new ones with every run.
 settings.register_profile("ci", derandomize=True)
