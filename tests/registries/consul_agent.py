@@ -84,8 +84,9 @@ class ConsulAgent:
         await self.server.up()
 
     def _answers(self) -> bool:
-        # It has a leader before its own node is in the catalog, and only then are its services.
-        asked = urllib.request.Request(f"{self.url}/v1/catalog/nodes", headers=self._headers(self.token))
+        # It has a leader before its own node is in the catalog; and for a moment after a restart, reads that are not
+        # `consistent` are answered from a log that is only half read.
+        asked = urllib.request.Request(f"{self.url}/v1/catalog/nodes?consistent", headers=self._headers(self.token))
         try:
             with urllib.request.urlopen(asked, timeout=2) as response:
                 return any(node["Node"] == f"node-{self.port}" for node in json.load(response))

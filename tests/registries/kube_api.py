@@ -64,7 +64,7 @@ class KubeApi:
         self._tls: ssl.SSLContext | None = None
 
     def start(self) -> None:
-        """Starts the server and waits until it is up. The controllers follow a moment later: see Namespace.settled."""
+        """Starts the server and waits until it is up. The controllers follow a moment later: `Namespace.settled`."""
         self.server.start()
         self.server.wait()
         if self._controllers is not None:
@@ -142,7 +142,7 @@ class KubeApi:
         return path
 
     def requests(self, user: str = "") -> Iterator[Request]:
-        """What was asked so far, by that user or by all. An account's user is `system:serviceaccount:NAMESPACE:NAME`."""
+        """What was asked so far, by that user or by all. An account is `system:serviceaccount:NAMESPACE:NAME`."""
         if not self._audit.exists():
             return
         for line in self._audit.read_text().splitlines():
@@ -182,7 +182,7 @@ class Namespace:
         annotations: Mapping[str, str] | None = None,
         **spec: Any,
     ) -> None:
-        """A Service for the pods labelled app=name, port 80 to the container port named http, unless told otherwise."""
+        """A Service for the pods labelled app=name, from port 80 to the one named http, unless told otherwise."""
         usual = {"name": "http", "port": 80, "targetPort": "http"}
         body = {
             "metadata": {"name": name, "labels": dict(labels or {}), "annotations": dict(annotations or {})},
