@@ -1,7 +1,9 @@
 """Short ways to write a mesh in a test."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from mesh.caller import Caller, CallerHost, Frontend
 from mesh.match import Match
 from mesh.mesh import Mesh
 from mesh.rule import Action, BrokenRoutes, Forward, Rule, ServiceRoutes, Subset
@@ -62,10 +64,53 @@ def routes(text: str, *rules: Rule, **more: Any) -> ServiceRoutes:
     return ServiceRoutes(name(text), rules=rules, source=f"{text}.yaml", **more)
 
 
-def mesh(*parts: Service | ServiceRoutes | BrokenRoutes) -> Mesh:
+def weighed(to: Mapping[str, int]) -> Split:
+    """A split over services (`checkout`, `checkout:9090`) in proportion to weights."""
+    named = [(text.partition(":"), weight) for text, weight in to.items()]
+    return Split.of_weights(
+        (ServiceRef(name(text), int(port) if port.isdecimal() else port or None), weight)
+        for (text, _, port), weight in named
+    )
+
+
+def caller(
+    cluster: str,
+    namespace: str = "dev",
+    domain: str = "",
+    hosts: Iterable[Mapping[str, Any]] = (),
+    frontends: Iterable[Mapping[str, Any]] = (),
+    source: str = "",
+) -> Caller:
+    return Caller(
+        cluster,
+        namespace,
+        domain,
+        tuple(dependency(**each) for each in hosts),
+        tuple(frontend(**each) for each in frontends),
+        source,
+    )
+
+
+def dependency(
+    service: str,
+    to: Mapping[str, int],
+    *,
+    namespace: str = "dev",
+    port: int = 80,
+    port_name: str = "default",
+    protocol: str = "http1",
+) -> CallerHost:
+    return CallerHost(service, namespace, port_name, port, Protocol(protocol), weighed(to))
+
+
+def frontend(name: str, port: int, to: Mapping[str, int], *, protocol: str = "http1") -> Frontend:
+    return Frontend(name, port, Protocol(protocol), weighed(to))
+
+
+def mesh(*parts: Service | ServiceRoutes | BrokenRoutes | Caller) -> Mesh:
     services = {part.name: part for part in parts if isinstance(part, Service)}
-    files = {part.service: part for part in parts if not isinstance(part, Service)}
-    return Mesh().with_changes(services, files)
+    files = {part.service: part for part in parts if isinstance(part, ServiceRoutes | BrokenRoutes)}
+    return Mesh().with_changes(services, files, {part.cluster: part for part in parts if isinstance(part, Caller)})
 
 
 def composed(whole: Mesh, settings: TranslationSettings | None = None) -> Composer:

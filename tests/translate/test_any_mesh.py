@@ -1,12 +1,14 @@
 """What holds of every mesh, however it came about."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mesh.caller import Caller, CallerHost, Frontend
 from mesh.match import Exact, Match, NamedMatch, PathPrefix
 from mesh.mesh import Mesh
 from mesh.rule import BrokenRoutes, Forward, Mirror, Respond, Rule, ServiceRoutes, Subset
@@ -26,11 +28,15 @@ ENVOYS = (
     Node("old", "a", version=OLDEST),
     Node("shop", "a", metadata={"namespace": "shop"}, version=NEWEST),
     Node("dotted", "a.shop"),
+    Node("calling", "caller", version=NEWEST),
+    Node("calling from inside", "caller", metadata={"namespace": "dev/a"}, version=OLDEST),
+    Node("calling, a service too", "a", metadata={"service": "a"}, version=NEWEST),
 )
 NODES = (
     *ENVOYS,
     Node("call", user_agent="gRPC C-core"),
     Node("call from shop", metadata={"namespace": "shop"}, user_agent="gRPC C-core"),
+    Node("call of a caller", "caller", user_agent="gRPC C-core"),
 )
 some_examples = settings(deadline=None, max_examples=60)  # the first example builds the message classes
 SUBSETS = ("stable", "canary", "unknown")
@@ -102,13 +108,54 @@ def route_files(draw: st.DrawFn, name: ServiceName) -> ServiceRoutes | BrokenRou
 
 
 @st.composite
-def edits(draw: st.DrawFn) -> tuple[dict[ServiceName, Service | None], dict[ServiceName, Any]]:
-    """A few services and route files, set or removed."""
+def outward(draw: st.DrawFn) -> Split:
+    """A split over services alone, as callers have it."""
+    chosen = draw(st.lists(st.builds(ServiceRef, service_names, port_keys), min_size=1, max_size=3, unique=True))
+    return Split.of_weights((to, draw(st.integers(1, 9))) for to in chosen)
+
+
+callers = st.builds(
+    Caller,
+    st.sampled_from(["caller", "a"]),
+    st.sampled_from(["dev", "dev/a", ""]),
+    st.sampled_from(["", "dev", "svc.example.com."]),
+    st.lists(
+        st.builds(
+            CallerHost,
+            st.sampled_from(["howdy", "Howdy", "stock.a", "*"]),
+            st.sampled_from(["dev", "dev/a", "dev/a/b"]),
+            st.sampled_from(["default", "default", "admin"]),
+            st.sampled_from([0, 80, 81]),
+            st.sampled_from(Protocol),
+            outward(),
+        ),
+        max_size=4,
+    ).map(tuple),
+    st.lists(
+        st.builds(
+            Frontend,
+            st.sampled_from(["one", "two"]),
+            st.sampled_from([8080, 8081, 10000, 0]),
+            st.sampled_from(Protocol),
+            outward(),
+        ),
+        max_size=2,
+    ).map(tuple),
+)
+
+
+@st.composite
+def edits(draw: st.DrawFn) -> tuple[dict[ServiceName, Service | None], dict[ServiceName, Any], dict[str, Any]]:
+    """A few services, route files and callers, set or removed."""
     services = draw(st.dictionaries(service_names, st.none() | port_lists, max_size=3))
     named = draw(st.lists(service_names, max_size=3, unique=True))
     return (
         {name: None if found is None else Service(name, found) for name, found in services.items()},
         {name: draw(st.none() | route_files(name)) for name in named},
+        {
+            name: None if found is None else replace(found, cluster=name)
+            for name, found in draw(st.dictionaries(st.sampled_from(["caller", "a"]), st.none() | callers)).items()
+        },
     )
 
 
@@ -118,8 +165,8 @@ histories = st.lists(edits(), min_size=1, max_size=4)
 def after(history: list[Any]) -> tuple[Mesh, Composer]:
     """The last mesh of a history, and a composer that saw every one of them; its views were in use all along."""
     whole, composer = Mesh(), Composer(SETTINGS)
-    for services, files in history:
-        whole = whole.with_changes(services, files)
+    for services, files, named in history:
+        whole = whole.with_changes(services, files, named)
         composer.update(whole)
         for node in NODES:
             composer.view(node)
@@ -174,7 +221,9 @@ def test_nothing_refers_to_what_is_not_there(history: list[Any]) -> None:
                 assert resource is not None
                 assert set(named_clusters(message)) == resource.references <= clusters.keys()
         by_eds = {name for name, cluster in clusters.items() if cluster.get("type") == "EDS"}
-        assert by_eds == messages(snapshot, types.ENDPOINT).keys()
+        assigned = messages(snapshot, types.ENDPOINT).keys()
+        mine = composer.caller_of(node)
+        assert by_eds == (assigned - {mine.cluster} | by_eds & {mine.cluster} if mine else assigned)
 
 
 @some_examples
@@ -183,9 +232,11 @@ def test_tables_are_ones_that_envoy_takes(history: list[Any]) -> None:
     _, composer = after(history)
     for node in ENVOYS:
         snapshot = composer.view(node)
-        hosts = messages(snapshot, types.ROUTE)["egress"].get("virtual_hosts", [])
-        domains = [domain for host in hosts for domain in host["domains"]]
-        assert len(domains) == len({domain.lower() for domain in domains})
+        tables = messages(snapshot, types.ROUTE)
+        for table in tables.values():
+            domains = [domain for host in table.get("virtual_hosts", []) for domain in host["domains"]]
+            assert len(domains) == len({domain.lower() for domain in domains})
+        hosts = [host for table in tables.values() for host in table.get("virtual_hosts", [])]
         assert all(host["domains"] for host in hosts)
         assert len({host["name"] for host in hosts}) == len(hosts)
         addresses = [str(listener["address"]) for listener in messages(snapshot, types.LISTENER).values()]

@@ -1,7 +1,8 @@
 """What a node gets, feature by feature: review a change by reading the difference of `golden/*.out.yaml`.
 
 An input has `services` as in a service file, `routes` (route files), and, where they matter, `broken` (services whose
-route file never was good), `node` and `settings`. `pytest tests/translate --update-golden` writes the outputs anew.
+route file never was good), `callers` (whose splits are `to`, weights by service), `node` and `settings`.
+`pytest tests/translate --update-golden` writes the outputs anew.
 """
 
 from dataclasses import fields
@@ -16,7 +17,7 @@ from mesh.mesh import Mesh
 from mesh.rule import BrokenRoutes
 from mesh.service import ServiceName
 from routes.parse import parse as parse_routes
-from tests.translate.meshes import NEWEST, OLDEST, composed
+from tests.translate.meshes import NEWEST, OLDEST, caller, composed
 from tests.translate.static_envoy import messages, refusal, static_config
 from xds.resources import types
 from xds.resources.node import Node, Version
@@ -52,7 +53,12 @@ class Case:
             assert parsed.routes is not None, parsed.problems
             routes[parsed.routes.service] = parsed.routes
         broken = [BrokenRoutes(ServiceName("default", name), "R000") for name in self.input.get("broken", [])]
-        return Mesh().with_changes(services.value, {**routes, **{each.service: each for each in broken}})
+        callers = [caller(**written) for written in self.input.get("callers", [])]
+        return Mesh().with_changes(
+            services.value,
+            {**routes, **{each.service: each for each in broken}},
+            {each.cluster: each for each in callers},
+        )
 
     def output(self) -> dict[str, Any]:
         """The resources of the snapshot, and the warnings. What no mesh changes is shown in `empty` alone."""
@@ -91,4 +97,4 @@ def test_envoy_takes_every_output(envoy_binary: Path, envoy_version: Version, tm
 
 def test_every_warning_is_in_some_golden() -> None:
     shown = {finding.code for name in NAMES for finding in Case(name).composer.warnings}
-    assert shown == set(Code) - {Code.TRANSLATION_FAILED, Code.SAME_PORT}  # no file leads to these
+    assert shown == set(Code) - {Code.TRANSLATION_FAILED}  # no file leads to it

@@ -15,6 +15,7 @@ class Code(StrEnum):
     UDP_PORT = "udp-port"
     SAME_PORT = "same-port"
     NO_SUCH_PORT = "no-such-port"
+    UNKNOWN_TARGET = "unknown-target"
     NOT_OFFERED = "not-offered"
     NOT_APPLICABLE = "not-applicable"
     OLDER_ENVOY = "older-envoy"

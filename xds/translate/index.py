@@ -1,19 +1,24 @@
 """What one service's change means for others: who refers to it, and who else would be called the same."""
 
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
 from mesh.service import ServiceName
 from mesh.split import ServiceRef
 from xds.translate.ports import PortKey
 
+S = TypeVar("S", bound=Hashable)
 
-class References:
-    """Which services' routes send to which ports of which other services."""
+
+class References(Generic[S]):
+    """Whose routes (a service's, or a caller's) send to which ports of which services."""
 
     def __init__(self) -> None:
-        self._by_source: dict[ServiceName, frozenset[ServiceRef]] = {}
-        self._by_target: dict[ServiceName, dict[ServiceName, frozenset[PortKey]]] = {}
+        self._by_source: dict[S, frozenset[ServiceRef]] = {}
+        self._by_target: dict[ServiceName, dict[S, frozenset[PortKey]]] = {}
 
-    def replace(self, source: ServiceName, references: frozenset[ServiceRef]) -> set[ServiceName]:
-        """Set what a service refers to. Returns the services of which other ports may be wanted now."""
+    def replace(self, source: S, references: frozenset[ServiceRef]) -> set[ServiceName]:
+        """Set what a source refers to. Returns the services of which other ports may be wanted now."""
         before = self._by_source.pop(source, frozenset())
         if references:
             self._by_source[source] = references
@@ -29,12 +34,16 @@ class References:
                 del self._by_target[target]
         return touched
 
-    def sources(self, target: ServiceName) -> frozenset[ServiceName]:
-        """The services that refer to this one."""
+    def __contains__(self, target: object) -> bool:
+        """Whether anybody refers to this service."""
+        return target in self._by_target
+
+    def sources(self, target: ServiceName) -> frozenset[S]:
+        """Who refers to this service."""
         return frozenset(self._by_target.get(target, ()))
 
     def wanted(self, target: ServiceName) -> frozenset[PortKey]:
-        """The ports of this service that others refer to."""
+        """The ports of this service that they refer to."""
         return frozenset[PortKey]().union(*self._by_target.get(target, {}).values())
 
 

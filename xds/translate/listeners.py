@@ -1,4 +1,5 @@
-"""Listeners: where applications dial (egress), where TCP services are offered, and where a node's own service is.
+"""Listeners: where applications dial (egress), where TCP services are offered, where a node's own service is, and
+where a load balancer takes requests from outside.
 
 `explicit` mode: the application dials the listener and names the service as host; nothing is intercepted.
 """
@@ -36,6 +37,15 @@ def ingress_listener(name: str, address: Address, routes: EnvoyMessage) -> Envoy
     return _listener(name, address, "INBOUND", _http_connection_manager(name, route_config=routes))
 
 
+def frontend_listener(name: str, address: Address, failures_to: str | None = None) -> EnvoyMessage:
+    """The listener of a load balancer for HTTP from outside; its routes come by RDS, under the same name."""
+    rds = {"route_config_name": name, "config_source": ADS_SOURCE}
+    logs = [failure_log(failures_to)] if failures_to else []
+    # Whoever connects is the client, so that is whom x-forwarded-for names.
+    outside = {"use_remote_address": {"value": True}}
+    return _listener(name, address, "INBOUND", _http_connection_manager(name, rds=rds, access_log=logs, **outside))
+
+
 def tcp_listener(
     name: str,
     address: Address,
@@ -58,7 +68,7 @@ def tcp_listener(
     return _listener(name, address, direction, proxy)
 
 
-def _http_connection_manager(name: str, **routes: Any) -> dict[str, Any]:
+def _http_connection_manager(name: str, **more: Any) -> dict[str, Any]:
     manager = message(
         _HTTP,
         stat_prefix=name,
@@ -71,7 +81,7 @@ def _http_connection_manager(name: str, **routes: Any) -> dict[str, Any]:
         internal_address_config={"unix_sockets": False},
         # An application sees its peer's `server`, not that there is an Envoy in between.
         server_header_transformation="PASS_THROUGH",
-        **routes,
+        **more,
     )
     return {"name": "envoy.filters.network.http_connection_manager", "typed_config": pack(manager)}
 

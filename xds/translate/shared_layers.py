@@ -31,7 +31,10 @@ class PartsChange(NamedTuple):
 
 
 class SharedLayers:
-    """Updated by difference: what a change does not touch keeps its identity."""
+    """Updated by difference: what a change does not touch keeps its identity.
+
+    `egress` is the egress listener alone, `listeners` that one and those of TCP services.
+    """
 
     def __init__(self, settings: TranslationSettings) -> None:
         taken = {settings.egress: "the egress listener"}
@@ -40,7 +43,7 @@ class SharedLayers:
         listener = Resource(types.LISTENER, EGRESS, encode(egress_listener(settings.egress, settings.failures_to)))
         self.clusters = EMPTY
         self.endpoints = EMPTY
-        self.listeners = ResourceSet.of([listener])
+        self.egress = self.listeners = ResourceSet.of([listener])
         self.runtime = ResourceSet.of([runtime_layer()])
         self._addresses = Addresses(taken)
         self._claims = Claims()

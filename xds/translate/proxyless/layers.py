@@ -50,6 +50,12 @@ class ProxylessLayers:
         self.endpoints = _changed(self.endpoints, [p.endpoints for p in before], [p.endpoints for p in after])
         self.routes = _changed(self.routes, [p.routes for p in before], [p.routes for p in after])
 
+    def needed(self, service: ServiceName, cluster: str) -> Iterator[str]:
+        """The cluster of a service, and those that it is made of: one for each DNS name."""
+        for resource in self._parts.get(service, _NO_PARTS).clusters:
+            if resource.name == cluster or resource.name.startswith(f"{cluster}//"):
+                yield resource.name
+
     def findings(self) -> Iterator[Finding]:
         for parts in self._parts.values():
             yield from parts.findings

@@ -40,15 +40,18 @@ class ApiListeners:
         for host, names in now.items():
             if names:
                 self._names[host] = names
-                changes.update((listener.name, listener) for listener in _api_listeners(names, host))
+                changes.update((listener.name, listener) for listener in api_listeners(names, host))
         self.resources = self.resources.with_changes(changes)
 
     def _dialled(self, host: str, claims: Claims) -> tuple[str, ...]:
         return tuple(domain for domain in claims.domains(host, self._viewer) if "*" not in domain)
 
 
-def _api_listeners(names: Iterable[str], routes: str) -> Iterator[Resource]:
-    """They differ by name only, which is the first field, so it is put in front of the rest's encoding."""
+def api_listeners(names: Iterable[str], routes: str) -> Iterator[Resource]:
+    """The listeners of these names, which lead to one RouteConfiguration.
+
+    They differ by name only, which is the first field, so it is put in front of the rest's encoding.
+    """
     manager = pack(_manager(rds={"route_config_name": routes, "config_source": ADS_SOURCE}))
     rest = encode(message(_LISTENER, api_listener={"api_listener": manager}))
     for name in names:

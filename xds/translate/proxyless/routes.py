@@ -1,6 +1,6 @@
 """Routes for gRPC clients: of each port of a service a RouteConfiguration of its own."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Any, Final
 
@@ -40,12 +40,14 @@ def route_configurations(subject: Subject, findings: list[Finding]) -> Iterator[
             continue
         references: set[str] = set()
         host = _host(subject, port, references)
-        host.name = name = virtual_host_name(port.cluster)
-        host.domains.append("*")
-        table = message("envoy.config.route.v3.RouteConfiguration", name=name, virtual_hosts=[host])
-        yield Resource(types.ROUTE, name, encode(table), frozenset(references))
+        yield _table(virtual_host_name(port.cluster), host, references)
         if subject.broken is None:
             findings.extend(rule_findings(subject.name, subject.rules(port)))
+
+
+def route_configuration(name: str, rules: Iterable[Rule], names: ClusterNames, references: Iterable[str]) -> Resource:
+    """A RouteConfiguration of these rules for every authority; `references` are the clusters that they name."""
+    return _table(name, _of_rules(rules, names), references)
 
 
 def _host(subject: Subject, port: CalledPort, references: set[str]) -> EnvoyMessage:
@@ -56,10 +58,21 @@ def _host(subject: Subject, port: CalledPort, references: set[str]) -> EnvoyMess
         references.add(name := subject.cluster_of(port, to))
         return name
 
-    routes = [route for rule in subject.rules(port) for route in _routes(rule, cluster)]
+    return _of_rules(subject.rules(port), cluster)
+
+
+def _of_rules(rules: Iterable[Rule], names: ClusterNames) -> EnvoyMessage:
+    routes = [route for rule in rules for route in _routes(rule, names)]
     if not routes:
         return refusing_host(NO_ROUTE)
     return message("envoy.config.route.v3.VirtualHost", routes=routes)
+
+
+def _table(name: str, host: EnvoyMessage, references: Iterable[str]) -> Resource:
+    host.name = name
+    host.domains.append("*")
+    table = message("envoy.config.route.v3.RouteConfiguration", name=name, virtual_hosts=[host])
+    return Resource(types.ROUTE, name, encode(table), frozenset(references))
 
 
 def _routes(rule: Rule, names: ClusterNames) -> Iterator[EnvoyMessage]:
