@@ -1,7 +1,8 @@
 """Settings as command line options: from flags, then the environment, then the settings file, then defaults."""
 
 import functools
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
@@ -13,7 +14,15 @@ from pydantic_core import ErrorDetails
 
 from swashplate import settings_file
 from swashplate.address import Address
-from swashplate.settings import ENVIRONMENT_PREFIX, PATHS, Settings, default_text, environment_variable, flag
+from swashplate.settings import (
+    ENVIRONMENT_ONLY,
+    ENVIRONMENT_PREFIX,
+    PATHS,
+    Settings,
+    default_text,
+    environment_variable,
+    flag,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,13 +36,15 @@ def with_settings(*names: str) -> Callable[[F], F]:
     def decorate(command: F) -> F:
         @functools.wraps(command)
         def call(*args: Any, config: Path | None, **kwargs: Any) -> Any:
-            values = {name: kwargs.pop(name) for name in names}
+            values = {name: kwargs.pop(name) for name in names if name not in ENVIRONMENT_ONLY}
             given = {name: value for name, value in values.items() if _source(name) in _OVERRIDING}
+            given |= _secrets(names)
             return command(*args, settings=load(config, given), **kwargs)
 
         decorated: Any = call
         for name in reversed(names):
-            decorated = _option(name)(decorated)
+            if name not in ENVIRONMENT_ONLY:
+                decorated = _option(name)(decorated)
         return _config_option(decorated)  # type: ignore[no-any-return]
 
     return decorate
@@ -61,15 +72,24 @@ def _explained(error: ErrorDetails, given: Mapping[str, str]) -> str:
     return f"{place}: {error['msg']}{f'; {fix}' if fix else ''}{got}"
 
 
+def _secrets(names: Sequence[str]) -> dict[str, str]:
+    """Those that the environment has."""
+    found = {name: os.environ.get(environment_variable(name), "") for name in names if name in ENVIRONMENT_ONLY}
+    return {name: value for name, value in found.items() if value}
+
+
 def _source(name: str) -> ParameterSource | None:
     return click.get_current_context().get_parameter_source(name)
 
 
 def _option(name: str) -> Callable[[F], F]:
     field = Settings.model_fields[name]
+    # `--kubernetes` alone is `--kubernetes true`.
+    optional: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if field.annotation is bool else {}
     return click.option(
         flag(name),
         name,
+        **optional,
         # Readable or not: that may change while the server runs, and the server tells.
         type=click.Path(readable=False) if name in PATHS else str,
         metavar=_metavar(name),
@@ -103,6 +123,10 @@ _METAVARS = {
 
 def _metavar(name: str) -> str:
     annotation = Settings.model_fields[name].annotation
+    if get_origin(annotation) is tuple:
+        return "NAME,NAME"
+    if name == "source_weights":
+        return "SOURCE=N,SOURCE=N"
     if get_origin(annotation) is Literal:
         return f"[{'|'.join(get_args(annotation))}]"
     kinds = [getattr(kind, "__origin__", kind) for kind in get_args(annotation) or (annotation,)]

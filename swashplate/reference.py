@@ -8,7 +8,7 @@ from prometheus_client.metrics_core import Metric
 
 from swashplate.cli import COMMANDS, main
 from swashplate.metrics import Metrics
-from swashplate.settings import PATHS, Settings, default_text, environment_variable, flag
+from swashplate.settings import ENVIRONMENT_ONLY, PATHS, Settings, default_text, environment_variable, flag
 from swashplate.status import StatusReport
 
 DIRECTORY = Path(__file__).parent.parent / "docs" / "reference"
@@ -65,10 +65,11 @@ def _settings() -> str:
 
 def _setting(name: str) -> str:
     default = default_text(name)
+    variable = f"environment: `{environment_variable(name)}`"
     lines = [
         f"## {name}\n",
         f"{Settings.model_fields[name].description}\n",
-        f"* flag: `{flag(name)}`, environment: `{environment_variable(name)}`",
+        f"* {variable} only" if name in ENVIRONMENT_ONLY else f"* flag: `{flag(name)}`, {variable}",
     ]
     if default is not None:
         lines.append(f"* default: `{default}`")

@@ -1,69 +1,34 @@
 """Every setting of the program, once: its name, type, default and meaning.
 
 The command line, the environment variables, the settings file and docs/reference/settings.md are made from
-this model.
+this model. Those of registries are in `registry_settings`.
 """
 
 import socket
 from datetime import timedelta
-from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from operator_files.tree import is_text, shown
-from operator_files.values import name_of, parse_duration, refused, show_duration
+from operator_files.values import refused
 from swashplate import logs
 from swashplate.address import Address
+from swashplate.registry_settings import ConsulFields, KubernetesFields, MergingFields
+from swashplate.setting_types import (
+    AddressSetting,
+    DomainSetting,
+    Duration,
+    IpAddressSetting,
+    NamespaceSetting,
+    PathSetting,
+    written,
+)
 
 ENVIRONMENT_PREFIX = "SWASHPLATE_"
 
 
-def _address(value: object) -> object:
-    if isinstance(value, Address) or value is None:
-        return value
-    if not isinstance(value, str):
-        raise refused("this must be an address: host:port, such as 127.0.0.1:18000 or [::1]:18000")
-    try:
-        return Address.parse(value)
-    except ValueError as failure:
-        raise refused(str(failure)) from failure
-
-
-def _ip_address(value: object) -> object:
-    address = _address(value)
-    if isinstance(address, Address) and not address.is_ip:
-        raise refused(f"`{address.host}` is a name, and Envoy listens at an IP address", "write an IP address")
-    return address
-
-
-def _duration(value: object) -> object:
-    if isinstance(value, timedelta):
-        return value
-    return timedelta(0) if str(value) in ("0", "0s", "0ms") else parse_duration(value)
-
-
-def _path(value: object) -> object:
-    if not isinstance(value, str | Path | None):
-        raise refused("this must be a path", "write it as text")
-    if value is not None and not is_text(str(value)):
-        raise refused(f"`{shown(str(value))}` is not UTF-8", "use a path that is")
-    return value
-
-
-_NAMESPACE: Final = name_of("namespace")
-_DOMAIN: Final = name_of("domain", 253, dotted=True)
-
-PathSetting = Annotated[Path, BeforeValidator(_path)]
-AddressSetting = Annotated[Address, BeforeValidator(_address)]
-IpAddressSetting = Annotated[Address, BeforeValidator(_ip_address)]
-Duration = Annotated[timedelta, BeforeValidator(_duration)]
-
-
-class Settings(BaseModel):
-    """What the program runs by. Durations are written like `250ms`, `5s`, `1m30s`; `0` means at once."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+class FileFields(BaseModel):
+    """Files and directories that operators write."""
 
     services: PathSetting | None = Field(
         None,
@@ -90,6 +55,11 @@ class Settings(BaseModel):
             "addresses do not clash; overwrite serves none of the kinds that the file has."
         ),
     )
+
+
+class ServerFields(BaseModel):
+    """The server, and what it sends."""
+
     state: PathSetting | None = Field(
         None,
         description=(
@@ -116,10 +86,10 @@ class Settings(BaseModel):
         ge=timedelta(milliseconds=100),
         description="How often an Envoy that polls asks for each kind of resource.",
     )
-    namespace: Annotated[str, BeforeValidator(_NAMESPACE)] = Field(
+    namespace: NamespaceSetting = Field(
         "default", description="Namespace of services and routes that name none themselves."
     )
-    cluster_domain: Annotated[str, BeforeValidator(_DOMAIN)] = Field(
+    cluster_domain: DomainSetting = Field(
         "cluster.local", description="Last part of the names name.namespace.svc.<cluster domain>."
     )
     egress: IpAddressSetting = Field(
@@ -252,13 +222,33 @@ class Settings(BaseModel):
         return limit
 
 
-PATHS = ("services", "routes", "resources", "rotor_static", "state")
+class Settings(ServerFields, MergingFields, ConsulFields, KubernetesFields, FileFields):
+    """What the program runs by. Durations are written like `250ms`, `5s`, `1m30s`; `0` means at once."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+
+PATHS: Final = (
+    *("services", "routes", "resources", "rotor_static", "state"),
+    *("kubeconfig", "consul_token_file", "consul_ca", "consul_cert", "consul_key"),
+)
 """Settings that are paths. In a settings file they are relative to that file's directory."""
+
+ENVIRONMENT_ONLY: Final = ("consul_token",)
+"""Secrets: a command line is seen by everybody on the machine, and settings files are passed on."""
+
+SOURCES: Final = ("services", "routes", "resources", "rotor_static", "kubernetes", "consul")
+"""Settings that each name something to serve from."""
 
 
 def has_source(settings: Settings) -> bool:
     """Whether there is anything to serve from."""
-    return any((settings.services, settings.routes, settings.resources, settings.rotor_static))
+    return any(getattr(settings, name) for name in SOURCES)
+
+
+def is_generated(settings: Settings) -> bool:
+    """Whether services or routes come from anywhere, so that configuration is generated of them."""
+    return any((settings.services, settings.routes, settings.kubernetes, settings.consul))
 
 
 def flag(name: str) -> str:
@@ -274,12 +264,3 @@ def environment_variable(name: str) -> str:
 def default_text(name: str) -> str | None:
     """The default as an operator would write it; None where there is none, or where it depends on the machine."""
     return written(Settings.model_fields[name].default) if not Settings.model_fields[name].default_factory else None
-
-
-def written(value: Any) -> str | None:
-    """A setting's value as an operator would write it; None for no value."""
-    if isinstance(value, timedelta):
-        return show_duration(value) or "0"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return None if value is None else str(value)

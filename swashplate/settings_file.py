@@ -7,7 +7,7 @@ from operator_files import yaml
 from operator_files.problem import Problem
 from operator_files.validate import validate
 from swashplate.output import UnusableError
-from swashplate.settings import PATHS, Settings
+from swashplate.settings import ENVIRONMENT_ONLY, PATHS, Settings, environment_variable
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -26,5 +26,10 @@ def read(path: Path) -> dict[str, Any]:
     settings, problems = validate(Settings, document)
     if settings is None:
         raise UnusableError("\n".join(problem.render() for problem in problems))
+    for name in ENVIRONMENT_ONLY:
+        if name in settings.model_fields_set:
+            raise UnusableError(
+                f"{path}: {name} is taken from {environment_variable(name)} only, or from {name}_file"
+            )
     values = {name: getattr(settings, name) for name in settings.model_fields_set}
     return {name: path.parent / value if name in PATHS and value else value for name, value in values.items()}

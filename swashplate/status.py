@@ -7,7 +7,11 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict
 
 SERVICE_FILES: Final = "service-files"
+KUBERNETES: Final = "kubernetes"
+CONSUL: Final = "consul"
 ROUTE_FILES: Final = "route-files"
+CONSUL_ROUTES: Final = "consul-routes"
+LIGHTHOUSE: Final = "lighthouse"
 
 
 class _Report(BaseModel):

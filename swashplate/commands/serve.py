@@ -11,6 +11,7 @@ from operator_files.store import StoreError
 from swashplate import VERSION, garbage, logs
 from swashplate.address import Address
 from swashplate.admin import AdminServer
+from swashplate.contradictions import refuse_contradictions
 from swashplate.control_plane import ControlPlane
 from swashplate.metrics import Metrics
 from swashplate.options import with_settings
@@ -21,13 +22,18 @@ from swashplate.settings import Settings, flag, has_source
 @click.command(name="serve", short_help="Run the server.")
 @with_settings(*Settings.model_fields)
 def command(settings: Settings) -> None:
-    """Run the server: follow the files, and keep every Envoy that connects up to date.
+    """Run the server: follow files and registries, and keep every Envoy that connects up to date.
 
     \b
     swashplate serve --services services.yaml --routes routes
+    swashplate serve --kubernetes --routes routes
+    swashplate serve --consul http://127.0.0.1:8500
     """
     if not has_source(settings):
-        raise click.UsageError("there is nothing to serve: give --services, --routes or --resources")
+        raise click.UsageError(
+            "there is nothing to serve: give --services, --kubernetes, --consul, --routes or --resources"
+        )
+    refuse_contradictions(settings)
     _refuse_shared_addresses(settings)
     logs.configure(settings.log_level, settings.log_format)
     garbage.collect_less()

@@ -181,7 +181,7 @@ def test_two_servers_at_one_address_are_wrong_usage(site: Site) -> None:
 def test_nothing_to_serve_is_wrong_usage() -> None:
     result = CliRunner().invoke(main, ["serve"])
     assert result.exit_code == 2
-    assert "give --services, --routes or --resources" in result.stderr
+    assert "give --services, --kubernetes, --consul, --routes or --resources" in result.stderr
 
 
 def test_help_names_every_command() -> None:

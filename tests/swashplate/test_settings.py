@@ -9,8 +9,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from swashplate.address import Address
+from swashplate.contradictions import contradictions
 from swashplate.options import with_settings
-from swashplate.settings import Settings, default_text, environment_variable, flag
+from swashplate.settings import ENVIRONMENT_ONLY, Settings, default_text, environment_variable, flag
 
 EVERY = tuple(Settings.model_fields)
 
@@ -157,11 +158,90 @@ def test_every_setting_is_documented(name: str) -> None:
     help_text = " ".join(CliRunner().invoke(probe, ["--help"], terminal_width=1000).output.split())
     description = Settings.model_fields[name].description
     assert description
+    if name in ENVIRONMENT_ONLY:
+        assert f"{flag(name)} " not in help_text
+        return
     assert description in help_text
     assert flag(name) in help_text
     assert f"env var: {environment_variable(name)}" in help_text
     if (default := default_text(name)) is not None:
         assert f"default: {default}]" in help_text
+
+
+def test_a_switch_needs_no_value_and_takes_one() -> None:
+    assert settings("--kubernetes", "--namespace", "x").kubernetes
+    assert not settings("--kubernetes", "false").kubernetes
+    assert settings(env={"SWASHPLATE_KUBERNETES": "true"}).kubernetes
+
+
+def test_lists_and_shares_in_a_flag_and_in_a_file(config: Path) -> None:
+    config.write_text("kubernetes_namespaces: [a, b]\nsource_weights: {kubernetes: 90, consul: 10%}\n")
+    of_file = settings("--config", str(config))
+    flags = settings("--kubernetes-namespaces", "a, b", "--source-weights", "kubernetes=90,consul=10")
+    for got in (of_file, flags):
+        assert got.kubernetes_namespaces == ("a", "b")
+        assert got.source_weights == {"kubernetes": 90, "consul": 10}
+    config.write_text("kubernetes_namespaces: a,b\n")
+    assert settings("--config", str(config)).kubernetes_namespaces == ("a", "b")
+
+
+def test_a_token_comes_from_the_environment_alone(config: Path) -> None:
+    got = settings("--consul", "http://127.0.0.1:8500", env={"SWASHPLATE_CONSUL_TOKEN": "s3cret"})
+    assert got.consul_token == "s3cret"
+    assert "s3cret" not in repr(got)
+    assert "No such option" in invoke("--consul-token", "s3cret")[0].stderr
+    config.write_text("consul_token: s3cret\n")
+    refused = invoke("--config", str(config))[0].stderr
+    assert "consul_token is taken from SWASHPLATE_CONSUL_TOKEN only, or from consul_token_file" in refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--lighthouse"], "--lighthouse says nothing without --consul: give that too, or leave it out"),
+        (["--consul-tag", "x"], "--consul-tag says nothing without --consul"),
+        (["--consul-routes", "x"], "--consul-routes says nothing without --consul"),
+        (["--consul", "http://c:1", "--lighthouse-discovery", "x"], "--lighthouse-discovery says nothing without"),
+        (["--nelson"], "--nelson says nothing without --kubernetes"),
+        (["--kubeconfig", "x"], "--kubeconfig says nothing without --kubernetes"),
+        (["--kubernetes", "--kubernetes-pod-label", "x"], "says nothing without --kubernetes-pods"),
+        (
+            ["--kubernetes", "--kubernetes-namespaces", "a", "--kubernetes-namespace-selector", "b"],
+            "both choose namespaces",
+        ),
+        (["--consul", "nowhere"], "--consul: `nowhere` is no address of a Consul agent; write"),
+        (["--consul", "http://c:1", "--consul-ca", "x"], "is no https address"),
+        (["--consul", "https://c:1", "--consul-cert", "x"], "needs its key"),
+        (["--services", "x", "--source-weights", "consul=1"], "no source `consul` of services; those that are given"),
+        (["--consul", "http://c:1", "--source-weights", "consul=0"], "all shares are 0"),
+    ],
+)
+def test_what_does_not_go_together_is_told_with_what_to_do(arguments: list[str], said: str) -> None:
+    assert any(said in line for line in contradictions(settings(*arguments)))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--kubernetes", "--kubernetes-pods", "--kubernetes-pod-label", "x", "--kubernetes-pod-port", ""],
+        ["--kubernetes", "--kubernetes-pod-labels", "false"],
+        [
+            "--consul",
+            "https://c:1",
+            "--consul-cert",
+            "x",
+            "--consul-key",
+            "y",
+            "--lighthouse",
+            "--consul-routes",
+            "r",
+        ],
+        ["--kubernetes", "--consul", "http://c:1", "--source-weights", "kubernetes=9,consul=1"],
+        ["--services", "x", "--kubernetes", "false"],
+    ],
+)
+def test_what_goes_together_is_not_complained_about(arguments: list[str]) -> None:
+    assert list(contradictions(settings(*arguments))) == []
 
 
 def test_defaults_are_read_back_as_they_are_written() -> None:
