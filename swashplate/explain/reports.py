@@ -1,0 +1,90 @@
+"""What `swashplate explain` says: the JSON of the admin server's /explain pages and of the command."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+
+class _Report(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class TriedReport(_Report):
+    """A rule that was tried. `place` is `file:line` where it is known. `reasons`: why each of its matches that were
+    tried did not hold."""
+
+    rule: str
+    place: str
+    taken: bool
+    reasons: tuple[str, ...] = ()
+
+
+class DestinationReport(_Report):
+    """Where requests go. `percent` of them (for a mirror: copies). `endpoints` counts what may be chosen from, by
+    health and by zone."""
+
+    to: str
+    percent: float
+    cluster: str
+    endpoints: int
+    health: dict[str, int] = {}
+    zones: dict[str, int] = {}
+
+
+class RouteReport(_Report):
+    """What becomes of one request at one node.
+
+    `answer` is the sentence that matters. `status` is that of an answer which Envoy gives itself, None where the
+    request is forwarded. `tried` are the rules in their order, up to the one that took it.
+    """
+
+    server: str = ""
+    request: str
+    node: str
+    node_cluster: str
+    answer: str
+    status: int | None = None
+    body: str = ""
+    domain: str = ""
+    virtual_host: str = ""
+    service: str = ""
+    port: int = 0
+    protocol: str = ""
+    source: str = ""
+    tried: tuple[TriedReport, ...] = ()
+    destinations: tuple[DestinationReport, ...] = ()
+    mirrors: tuple[DestinationReport, ...] = ()
+    details: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class SeenReport(_Report):
+    """An instance that a source has seen. `used`: it is among the endpoints that proxies get; else `reason` (a word)
+    and `detail` (a sentence, with what to do) say why not."""
+
+    source: str
+    service: str
+    address: str
+    port: int
+    instance: str = ""
+    used: bool
+    reason: str = ""
+    detail: str = ""
+    health: str = ""
+    weight: int = 0
+    zone: str = ""
+    labels: dict[str, str] = {}
+
+
+class EndpointReport(_Report):
+    """All that is known of what was asked for. `watched` says what sources look at, `advice` what to check next."""
+
+    server: str = ""
+    asked: str
+    seen: tuple[SeenReport, ...] = ()
+    watched: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
+
+
+Kind = Literal["endpoint", "route"]
+"""What can be explained."""
