@@ -60,16 +60,14 @@ class KnownServices:
 
         Several where one version was deployed more than once: which of these came last, a name does not tell.
         """
-        there = [
-            stack for stack in map(stack_of, self._stacks.get(unit, ())) if stack and stack.version.major == major
-        ]
-        serving = [stack for stack in there if self._serves(stack, near)]
-        chosen = serving or there
-        newest = max((stack.version for stack in chosen), default=None)
-        return tuple(sorted(str(stack) for stack in chosen if stack.version == newest))
+        stacks = {name: stack.version for name, stack in self._stacks.get(unit, {}).items()}
+        there = {name: version for name, version in stacks.items() if version.major == major}
+        chosen = {name: version for name, version in there.items() if self._serves(name, near)} or there
+        newest = max(chosen.values(), default=None)
+        return tuple(sorted(name for name, version in chosen.items() if version == newest))
 
-    def _serves(self, stack: Stack, near: str) -> bool:
-        found = self.find(str(stack), near)
+    def _serves(self, stack: str, near: str) -> bool:
+        found = self.find(stack, near)
         return found is not None and any(port.endpoints for port in found.service.ports)
 
     def _index(self, name: ServiceName, *, is_there: bool) -> None:

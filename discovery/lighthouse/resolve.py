@@ -98,7 +98,7 @@ class _Resolver:
                 yield frontend
 
     def _frontend_v1(self, entries: list[Entry]) -> Frontend:
-        """One listener for all stacks of a port: by the weights of the caller's route to them, else in equal parts."""
+        """One listener for all stacks of a port: by the weights of the caller's route to them, else equal parts."""
         first = entries[0]
         stacks = dict.fromkeys(entry.stack for entry in entries)
         for route in self._routes:
