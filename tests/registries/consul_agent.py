@@ -125,6 +125,7 @@ class ConsulAgent:
             "Meta": dict(meta or {}), "Check": check, **more,
         }  # fmt: skip
         await self.call("PUT", "/v1/agent/service/register", body)
+        await self.check(name, status)  # what is only registered with a status is critical after a restart
         return name
 
     async def check(self, instance: str, status: Status, output: str = "") -> None:
