@@ -102,6 +102,8 @@ class Matching(NamedTuple):
 
 def matching(text: str, sources: Sequence[Source]) -> Matching:
     """What the text means: an address, an instance's name, its last word, or a part that one alone has."""
+    if not (text := text.strip()):
+        return Matching(frozenset(), lambda _: False)
     host, port = _host_and_port(text)
     names = {name for name, _, addresses, own in _instances(sources) if host in addresses and port in (None, own)}
     if names:
@@ -143,8 +145,8 @@ def _instances(sources: Sequence[Source]) -> Iterator[tuple[ServiceName, str, tu
 
 def _host_and_port(text: str) -> tuple[str, int | None]:
     """An address as sources write it, and the port if there is one."""
-    found = _PLACE.fullmatch(text.strip())
-    host = text.strip() if found is None else found["v6"] or found["host"]
+    found = _PLACE.fullmatch(text)
+    host = text if found is None else found["v6"] or found["host"]
     port = None if found is None else found["v6_port"] or found["port"]
     try:
         host = str(ip_address(host))

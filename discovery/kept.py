@@ -1,6 +1,6 @@
 """Services in the durable store, for sources whose answers are no texts: each as the value that was in force.
 
-Files keep their texts, which a newer version reads by its own rules. An answer of a registry is gone when the registry
+Files keep their texts, which a newer version reads by its own rules. A registry's answer is gone when the registry
 is, so the value itself is kept, in a format of its own that has a version.
 """
 
@@ -84,14 +84,15 @@ class KeptServices:
 
     async def keep(self, feed: _Feed) -> None:
         """Writes now what is in force: for the end of a life."""
-        self._dirty |= feed.services.keys() | self._kept.keys()
-        await self._write(feed)
+        await self._write(feed, everything=True)
 
-    async def _write(self, feed: _Feed) -> None:
+    async def _write(self, feed: _Feed, *, everything: bool = False) -> None:
         if self._store is None:
             return
         async with self._one_at_a_time:
             names, self._dirty = self._dirty, set()
+            if everything:
+                names = {*feed.services, *self._kept}
             self._changed.clear()
             services = {name: feed.services.get(name) for name in names}
             saving = asyncio.ensure_future(asyncio.to_thread(self._save, self._store, services))

@@ -30,29 +30,46 @@ def weighed(offers: Mapping[str, Sequence[Endpoint]], shares: Shares) -> dict[st
     if len(having) < 2:
         return having
     health = _in_use(endpoint for endpoints in having.values() for endpoint in endpoints)
-    sums = {source: _sum(endpoints, health) or _sum(endpoints) for source, endpoints in having.items()}
-    factors = _factors({source: (shares[source], total) for source, total in sums.items()})
-    counting = {source: factors[source] * total for source, total in sums.items() if _sum(having[source], health)}
-    total = sum(counting.values())
-    if total <= MOST:
-        shrink, budgets = (1, 1), counting
-    else:
-        room = MOST - sum(map(len, having.values()))
-        shrink, budgets = (MOST, total), {source: max(1, room * part // total) for source, part in counting.items()}
-    spare = [
-        max(1, factors[source] * endpoint.weight * shrink[0] // shrink[1])
+    wanted = _wanted(having, shares, health)
+    counting = {
+        source: [
+            weight for weight, endpoint in zip(wanted[source], endpoints, strict=True) if endpoint.health in health
+        ]
         for source, endpoints in having.items()
-        for endpoint in endpoints
+    }
+    budgets = {source: sum(weights) for source, weights in counting.items()}
+    spare = [
+        weight
+        for source, endpoints in having.items()
+        for weight, endpoint in zip(wanted[source], endpoints, strict=True)
         if endpoint.health not in health
     ]
+    if (total := sum(budgets.values())) > MOST:
+        room = MOST - sum(map(len, having.values()))
+        budgets = {source: room * budget // total for source, budget in budgets.items()}
+        spare = [max(1, MOST * weight // total) for weight in spare]
     rest = iter(_at_most(spare, MOST - 1))
     scaled: dict[str, tuple[Endpoint, ...]] = {}
     for source, endpoints in having.items():
-        used = iter(_parts(budgets.get(source, 0), [one.weight for one in endpoints if one.health in health]))
+        used = iter(_parts(budgets[source], counting[source]))
         scaled[source] = tuple(
             _with_weight(endpoint, next(used if endpoint.health in health else rest)) for endpoint in endpoints
         )
     return scaled
+
+
+def _wanted(
+    having: Mapping[str, Sequence[Endpoint]], shares: Shares, health: frozenset[Health]
+) -> dict[str, list[int]]:
+    """Exact weights, the smallest whole ones, which may be more than Envoy takes."""
+    sums = {source: _sum(endpoints, health) or _sum(endpoints) for source, endpoints in having.items()}
+    common = lcm(*sums.values())
+    wanted = {
+        source: [shares[source] * (common // sums[source]) * endpoint.weight for endpoint in endpoints]
+        for source, endpoints in having.items()
+    }
+    divisor = gcd(*(weight for weights in wanted.values() for weight in weights))
+    return {source: [weight // divisor for weight in weights] for source, weights in wanted.items()}
 
 
 def _in_use(endpoints: Iterable[Endpoint]) -> frozenset[Health]:
@@ -64,14 +81,6 @@ def _in_use(endpoints: Iterable[Endpoint]) -> frozenset[Health]:
 
 def _sum(endpoints: Iterable[Endpoint], health: frozenset[Health] = frozenset(Health)) -> int:
     return sum(endpoint.weight for endpoint in endpoints if endpoint.health in health)
-
-
-def _factors(ratios: Mapping[str, tuple[int, int]]) -> dict[str, int]:
-    """The smallest whole numbers in the proportion of these fractions (numerator, denominator)."""
-    common = lcm(*(denominator for _, denominator in ratios.values()))
-    whole = {source: numerator * (common // denominator) for source, (numerator, denominator) in ratios.items()}
-    divisor = gcd(*whole.values())
-    return {source: number // divisor for source, number in whole.items()}
 
 
 def _parts(budget: int, weights: Sequence[int]) -> list[int]:

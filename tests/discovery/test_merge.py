@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discovery.merge import Conflict, Described, merged
+from discovery.left_out import Reason
+from discovery.merge import UNNUMBERED, Conflict, Described, merged
 from mesh.service import Endpoint, Port, Protocol, Service, ServiceName
 
 NAME = ServiceName("default", "a")
@@ -91,3 +92,64 @@ def test_merging_again_changes_nothing(services: list[Service]) -> None:
     whole = merged(parts).service
     assert merged([Described("all", whole)])[:2] == (whole, ())
     assert merged([Described("all", whole), *parts]).service == whole
+
+
+@pytest.mark.parametrize("numbered", [("kubernetes",), ("consul",), ("kubernetes", "consul")])
+def test_an_unnumbered_port_is_the_main_port_of_whoever_has_a_number(numbered: tuple[str, ...]) -> None:
+    main, more = port(8080, "10.0.0.1", name="http", protocol=Protocol.HTTP2), port(9000, "10.0.0.1")
+    bare = port(UNNUMBERED, "10.0.1.1")
+    parts = [
+        Described(origin, service(*((main, more) if origin in numbered else (bare,))))
+        for origin in ("kubernetes", "consul", "rotor")
+    ]
+    whole, conflicts, _ = merged(parts)
+    assert whole == service(port(8080, "10.0.0.1", "10.0.1.1", name="http", protocol=Protocol.HTTP2), more)
+    assert conflicts == ()
+
+
+def test_an_unnumbered_port_alone_is_80() -> None:
+    alone = merged([Described("consul", service(port(UNNUMBERED, "10.0.0.1", protocol=Protocol.GRPC)))])
+    assert alone.service == service(port(80, "10.0.0.1", protocol=Protocol.GRPC))
+    two = [
+        Described(origin, service(port(UNNUMBERED, host))) for origin, host in (("a", "10.0.0.1"), ("b", "10.0.0.2"))
+    ]
+    assert merged(two).service == service(port(80, "10.0.0.1", "10.0.0.2"))
+
+
+def test_a_protocol_that_an_unnumbered_port_has_and_that_is_not_taken_is_told() -> None:
+    parts = [
+        Described("kubernetes", service(port(8080, "10.0.0.1"))),
+        Described("consul", service(port(UNNUMBERED, "10.0.0.2", protocol=Protocol.GRPC))),
+    ]
+    whole, conflicts, _ = merged(parts)
+    assert whole == service(port(8080, "10.0.0.1", "10.0.0.2"))
+    assert conflicts == (Conflict("kubernetes", "consul", "port 8080 speaks http1, not grpc", whole_port=False),)
+
+
+def test_an_instance_with_two_addresses_is_one_whichever_of_them_a_source_knows() -> None:
+    dual = Port("", 80, endpoints=(Endpoint("10.0.0.1", 8080, other_addresses=("fd00::1",)),))
+    six = Port("", 80, endpoints=(Endpoint("fd00::1", 8080), Endpoint("fd00::1", 8081)))
+    first = merged([Described("kubernetes", service(dual)), Described("consul", service(six))])
+    assert first.service.ports[0].endpoints == (*dual.endpoints, six.endpoints[1])
+    other = merged([Described("consul", service(six)), Described("kubernetes", service(dual))])
+    assert other.service.ports[0].endpoints == six.endpoints
+
+
+def test_names_of_instances_and_nodes_are_no_contradiction() -> None:
+    there = Port("", 80, endpoints=(Endpoint("10.0.0.1", 8080, node="n1", instance="pod a"),))
+    here = Port("", 80, endpoints=(Endpoint("10.0.0.1", 8080, node="n1.dc1", instance="n1/a"),))
+    both = merged([Described("kubernetes", service(there)), Described("consul", service(here))])
+    assert both[:2] == (service(there), ())
+    (account,) = both.accounts
+    assert account.reason is Reason.DUPLICATE
+    assert account.detail == "kubernetes, which goes before consul, has the same endpoint (pod a)"
+
+
+def test_other_labels_of_a_later_source_are_told_and_not_taken() -> None:
+    there = Port("", 80, endpoints=(Endpoint("10.0.0.1", 8080, labels=frozenset([("version", "v1")])),))
+    here = Port("", 80, endpoints=(Endpoint("10.0.0.1", 8080, labels=frozenset([("version", "v2")])),))
+    both = merged([Described("kubernetes", service(there)), Described("consul", service(here))])
+    assert both.service == service(there)
+    reason = "the endpoint `10.0.0.1` port 8080 has other labels"
+    assert both.conflicts == (Conflict("kubernetes", "consul", reason, whole_port=False),)
+    assert both.accounts[0].reason is Reason.OTHER_SOURCE
