@@ -2,7 +2,7 @@
 
 from operator_files.problem import Code
 
-SUM = Code("R001", "The shares of a split must sum to exactly 100%.")
+SUM = Code("R001", "The shares of a split, or of sources, must sum to exactly 100%.")
 DESTINATION = Code(
     "R002", "A destination is a subset of the file, or a service as `name`, `name.namespace`, with `:port`."
 )

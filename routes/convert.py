@@ -71,6 +71,7 @@ def service_routes(file: RouteFile, service: ServiceName, source: str) -> r.Serv
         protocol=Protocol(cluster.protocol) if cluster.protocol else None,
         listen=file.listen,
         patches=tuple(_patch(patch, naming) for patch in file.patches or ()),
+        sources=tuple(r.SourceShare(source, int(share * 100)) for source, share in (file.sources or {}).items()),
         source=source,
     )
 
@@ -238,7 +239,7 @@ def _policy(spec: ClusterSpec) -> p.ClusterPolicy:
         outlier=p.Outlier(**dict(outlier)) if outlier else None,
         health_check=_health_check(spec.health_check),
         tls=_tls(spec),
-        locality=p.LocalityPolicy(**dict(locality)) if locality else p.LocalityPolicy(),
+        locality=p.LocalityPolicy(**dict(locality)) if locality else None,
     )
 
 

@@ -70,6 +70,12 @@ compared, two different regexes are not.
 a port is all its endpoints on the file's `port`. An edit in which a plain name is neither a subset nor a known
 service is not taken until such a service appears, since it is most likely a misspelt subset.
 
+**Sources.** `sources: {kubernetes: 90%, consul: 10%}` splits the requests between the sources that have endpoints of
+the service, port by port and whatever their numbers, as far as whole weights and the load balancing policy allow
+(`random` heeds no weights). A source without a healthy endpoint does not count: its share goes to the others. The
+endpoints of a source with 0% are left out while another source has any. What two sources both have is the first
+one's, in the order `service-files`, `kubernetes`, `consul`.
+
 **Defaults** go into every rule that lacks the key, as a whole: a rule's own `retry: {attempts: 1}` has none of the
 keys of the default `retry`. `retry: {attempts: 0}` turns them off.
 

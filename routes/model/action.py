@@ -30,7 +30,8 @@ RETRY_WORDS = (
 )  # fmt: skip
 
 
-def _sums_to_100(split: dict[str, "Percent"]) -> dict[str, "Percent"]:
+def sums_to_100(split: dict[str, "Percent"]) -> dict[str, "Percent"]:
+    """A mapping to shares, of which nothing is left over. Raises what `refused` makes."""
     total = sum(split.values())
     if total != 100:
         off = show_percent(abs(100 - total))  # type: ignore[arg-type]
@@ -39,7 +40,7 @@ def _sums_to_100(split: dict[str, "Percent"]) -> dict[str, "Percent"]:
     return split
 
 
-SplitSpec = Annotated[dict[DestinationText, Percent], Field(min_length=1), AfterValidator(_sums_to_100)]
+SplitSpec = Annotated[dict[DestinationText, Percent], Field(min_length=1), AfterValidator(sums_to_100)]
 To = Annotated[
     Annotated[DestinationText, Tag("<text>")] | Annotated[SplitSpec, Tag("<keys>")], Discriminator(text_or_mapping)
 ]

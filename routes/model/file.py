@@ -1,14 +1,27 @@
 """A whole route file."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from operator_files.validate import FileModel
-from operator_files.values import Text
+from operator_files.values import Percent, Text
+from routes.model.action import sums_to_100
 from routes.model.policy import ClusterSpec
 from routes.model.rule import DefaultsSpec, RuleSpec
-from routes.model.values import Host, Listen, NamespaceText, Port, RuleText, ServiceText, SubsetText, Words
+from routes.model.values import (
+    Host,
+    Listen,
+    NamespaceText,
+    Port,
+    RuleText,
+    ServiceText,
+    SourceText,
+    SubsetText,
+    Words,
+)
+
+SourcesSpec = Annotated[dict[SourceText, Percent], Field(min_length=1), AfterValidator(sums_to_100)]
 
 
 class PatchSpec(FileModel):
@@ -48,6 +61,12 @@ class RouteFile(FileModel):
     )
     defaults: DefaultsSpec | None = Field(None, description="What rules have where they say nothing.")
     cluster: ClusterSpec | None = Field(None, description="How callers talk to the service.")
+    sources: SourcesSpec | None = Field(
+        None,
+        description="Source (`kubernetes`, `consul`, `service-files`) -> its share of the requests, where several "
+        "have endpoints of the service; one that is not named has 0%. Default: what the server's settings say, else "
+        "every endpoint alike.",
+    )
     listen: Listen | None = Field(
         None, description="tcp and tls services: the address at which sidecars offer it, as `127.0.0.1:5432`."
     )

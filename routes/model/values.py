@@ -291,6 +291,9 @@ ServiceText = Annotated[
     str, PlainValidator(name_of("service name", 253, dotted=True)), _string("name", maxLength=253)
 ]
 NamespaceText = Annotated[str, PlainValidator(name_of("namespace")), _string("name", maxLength=63)]
+SourceText = Annotated[
+    str, PlainValidator(name_of("source name")), _string("name", maxLength=63, examples=["kubernetes", "consul"])
+]
 SubsetText = Annotated[str, PlainValidator(name_of("subset name")), _string("name", maxLength=63)]
 RuleText = Annotated[str, PlainValidator(name_of("rule name")), _string("name", maxLength=63)]
 ByHeader = Annotated[dict[HeaderName, V], BeforeValidator(without_case_twins)]

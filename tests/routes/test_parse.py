@@ -34,6 +34,7 @@ from mesh.rule import (
     Rewrite,
     Rule,
     ServiceRoutes,
+    SourceShare,
     Sticky,
     StickyAddress,
     StickyCookie,
@@ -317,3 +318,13 @@ def test_bound_directory_speaks_for_its_namespace_only() -> None:
     bound = Scope("shop", bound=True)
     assert [problem.code for problem in parse(text, "web.yaml", bound).problems] == ["R022"]
     assert routes("version: 1\nservice: web\n", bound).service == ServiceName("shop", "web")
+
+
+def test_shares_of_sources() -> None:
+    found = routes("version: 1\nservice: checkout\nsources: {kubernetes: 97.5%, consul: 2.5%, service-files: 0%}")
+    assert found.sources == (
+        SourceShare("kubernetes", 9750),
+        SourceShare("consul", 250),
+        SourceShare("service-files", 0),
+    )
+    assert routes("version: 1\nservice: checkout").sources == ()
