@@ -75,7 +75,7 @@ class LocalityPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ClusterPolicy:
-    """Defaults are what a cluster without any policy gets."""
+    """Defaults are what a cluster without any policy gets. `locality` None leaves zones to the fleet's default."""
 
     lb: LoadBalancing = LoadBalancing.LEAST_REQUEST
     connect_timeout: timedelta = timedelta(seconds=5)
@@ -85,4 +85,4 @@ class ClusterPolicy:
     outlier: Outlier | None = None
     health_check: HealthCheck | None = None
     tls: Tls | None = None
-    locality: LocalityPolicy = LocalityPolicy()
+    locality: LocalityPolicy | None = None

@@ -13,6 +13,7 @@ from tests.translate.meshes import endpoint, mesh, name, service
 from xds.resources import types
 from xds.resources.node import Node
 from xds.translate.composer import Composer
+from xds.translate.settings import TranslationSettings
 
 TEMPLATE: dict[str, Any] = {
     "name": "ignored",
@@ -116,3 +117,16 @@ class TestReferencesOfWhatIsPatched:
         listener = composer.view(Node("n")).get(types.LISTENER, "egress/db")
         assert listener is not None
         assert listener.references == {"elsewhere"}
+
+
+def test_the_fleets_zones_give_way_to_a_template_that_says_how_to_balance() -> None:
+    services = mesh(service("a", endpoint("10.0.0.1")))
+
+    def zoned(template: dict[str, Any]) -> dict[str, Any]:
+        composer = Composer(TranslationSettings(locality="failover"))
+        composer.update(services, json.dumps(template))
+        return clusters(composer)["a"]
+
+    assert "load_balancing_policy" in zoned({"connect_timeout": "1s"})
+    assert "load_balancing_policy" not in zoned({"lb_policy": "RANDOM"})
+    assert zoned({"lb_policy": "RANDOM"})["lb_policy"] == "RANDOM"

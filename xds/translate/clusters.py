@@ -104,7 +104,7 @@ def _load_balancing(policy: ClusterPolicy) -> dict[str, Any]:
         # together with others; Envoy's own health checks, which come one by one, keep that.)
         common["update_merge_window"] = timedelta(0)
     fields: dict[str, Any] = {"lb_policy": policy.lb.name}
-    if policy.lb in _LOCALITY_POLICIES:
+    if policy.lb in _LOCALITY_POLICIES and policy.locality is not None:
         # A minimum of 1: zones are for small services too.
         zones = {"min_cluster_size": {"value": 1}}
         if policy.locality.failover:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from envoy_api import encode
-from mesh.policy import ClusterPolicy, LoadBalancing
+from mesh.policy import ClusterPolicy, LoadBalancing, LocalityPolicy
 from mesh.rule import Patch
 from mesh.service import Endpoint, Protocol
 from xds.resources import types
@@ -18,7 +18,7 @@ from xds.translate.patches import PatchError, patched
 from xds.translate.ports import CalledPort, cluster_of, endpoints_of, find
 from xds.translate.settings import TranslationSettings
 from xds.translate.subject import Subject
-from xds.translate.template import from_template
+from xds.translate.template import balances, from_template
 from xds.translate.transport import MULTIPLEXED
 
 _WITHOUT_ZONES = (LoadBalancing.RING_HASH, LoadBalancing.MAGLEV)
@@ -42,6 +42,7 @@ def service_clusters(subject: Subject, settings: TranslationSettings, findings: 
     A destination that does not exist (yet) is a cluster without endpoints: a route never names an unknown one.
     """
     findings.extend(_policy_findings(subject))
+    fleets = ClusterPolicy(locality=_fleet_locality(settings))
     for part in cluster_parts(subject):
         encoded = assignment(part.name, part.endpoints)
         if not part.by_name:
@@ -50,14 +51,14 @@ def service_clusters(subject: Subject, settings: TranslationSettings, findings: 
             name=part.name,
             host=subject.base,
             protocol=part.port.protocol if part.port else Protocol.HTTP1,
-            policy=_policy(subject, part.port),
+            policy=_policy(subject, part.port, fleets),
             assignment=encoded if part.by_name else None,
             retry_budget=subject.retry_budget,
             system_roots=settings.system_roots,
         )
         message = cluster(plan)
         if settings.cluster_template:
-            plain = cluster(replace(plan, policy=ClusterPolicy(), retry_budget=None))
+            plain = cluster(replace(plan, policy=fleets, retry_budget=None))
             message = from_template(message, plain, settings.cluster_template)
         mine = _patches(subject, part)
         try:
@@ -85,11 +86,21 @@ def cluster_parts(subject: Subject) -> Iterator[ClusterPart]:
         yield ClusterPart(name, "", None, (), by_name=False)
 
 
-def _policy(subject: Subject, port: CalledPort | None) -> ClusterPolicy:
-    """The file's policy. TLS and health checks speak the routed port's protocol, so other ports are without."""
-    if port is not None and port.routed:
-        return subject.policy
-    return replace(subject.policy, tls=None, health_check=None) if subject.file else subject.policy
+def _policy(subject: Subject, port: CalledPort | None, fleets: ClusterPolicy) -> ClusterPolicy:
+    """The file's policy, or the fleet's. TLS and health checks speak the routed port's protocol, so other ports are
+    without."""
+    if subject.file is None:
+        return fleets
+    policy = subject.policy
+    if policy.locality is None:
+        policy = replace(policy, locality=fleets.locality)
+    return policy if port is not None and port.routed else replace(policy, tls=None, health_check=None)
+
+
+def _fleet_locality(settings: TranslationSettings) -> LocalityPolicy | None:
+    if settings.locality == "none" or (settings.cluster_template and balances(settings.cluster_template)):
+        return None
+    return LocalityPolicy(zone_aware=settings.locality == "zone_aware", failover=settings.locality == "failover")
 
 
 def _patches(subject: Subject, part: ClusterPart) -> tuple[Patch, ...]:
@@ -99,7 +110,7 @@ def _patches(subject: Subject, part: ClusterPart) -> tuple[Patch, ...]:
 def _policy_findings(subject: Subject) -> Iterator[Finding]:
     policy = subject.policy
     locality = policy.locality
-    if policy.lb in _WITHOUT_ZONES and (locality.zone_aware or locality.failover):
+    if policy.lb in _WITHOUT_ZONES and locality is not None and (locality.zone_aware or locality.failover):
         reason = f"{policy.lb} balances over all zones: Envoy has no zone-aware form of it"
         yield Finding(subject.name, Code.NOT_APPLICABLE, reason)
     check = policy.health_check

@@ -1,9 +1,13 @@
 """What an operator decides for all of translation."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 Address = tuple[str, int]
 """An IP address and a port."""
+
+FleetLocality = Literal["none", "zone_aware", "failover"]
+"""Which zone's endpoints are used where a route file does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +20,8 @@ class TranslationSettings:
     notion of the system's roots, and verifies nothing without a file. `vhds`: Envoys that speak incremental ADS get
     their virtual hosts one by one. `failures_to` is the cluster, in every Envoy's bootstrap, that takes access logs
     of requests that failed. `cluster_template` is JSON of a Cluster that all generated ones are like, but for what
-    their route files say.
+    their route files say. `locality` is of clusters whose route file says nothing of zones, unless the template says
+    how to balance.
     """
 
     namespace: str = "default"
@@ -27,3 +32,4 @@ class TranslationSettings:
     vhds: bool = False
     failures_to: str | None = None
     cluster_template: str = ""
+    locality: FleetLocality = "none"

@@ -8,6 +8,7 @@ from envoy_api import EnvoyMessage, parse
 
 _OWN: Final = ("name", "alt_stat_name", "type", "cluster_type", "eds_cluster_config", "load_assignment")
 """What makes a cluster this one and no other."""
+_BALANCING: Final = ("lb_policy", "load_balancing_policy", "common_lb_config")
 _BY_PROTOCOL: Final = "typed_extension_protocol_options"
 
 
@@ -32,6 +33,12 @@ def from_template(made: EnvoyMessage, plain: EnvoyMessage, template: str) -> Env
     for name, options in made.typed_extension_protocol_options.items():
         merged.typed_extension_protocol_options[name].CopyFrom(options)
     return merged
+
+
+@lru_cache(maxsize=4)
+def balances(template: str) -> bool:
+    """Whether the template says how to balance. Raises ValueError for a template that is no Cluster."""
+    return any(field.name in _BALANCING for field, _ in _parsed(template).ListFields())
 
 
 @lru_cache(maxsize=4)

@@ -47,7 +47,8 @@ def policy_findings(service: ServiceName, policy: ClusterPolicy) -> Iterator[Fin
     missing = []
     if policy.health_check is not None:
         missing.append("health_check")
-    if policy.locality.zone_aware or policy.locality.failover:
+    locality = policy.locality
+    if locality is not None and (locality.zone_aware or locality.failover):
         missing.append("locality")
     if missing:
         yield _finding(service, f"gRPC clients without a proxy do without its cluster's {', '.join(missing)}")
