@@ -49,12 +49,16 @@ class Answer:
         """What ACLs do with who has no token, `allow` or `deny`; empty where Consul doesn't say (before 1.12)."""
         return self.headers.get("x-consul-default-acl-policy", "")
 
+    @property
+    def said(self) -> str:
+        """The status and what came with it, on one line."""
+        return f"{self.status} {' '.join(self.body[:200].decode('utf-8', 'replace').split())}".strip()
+
     def refusal(self) -> str:
         """Why this is not the answer that was asked for, in a sentence; empty for a 200."""
         if self.status == 200:
             return ""
-        said = " ".join(self.body[:200].decode("utf-8", "replace").split())
-        said = f"{self.status} {said}".strip()
+        said = self.said
         match self.status:
             case 401 | 403:
                 return f"permission denied ({said}); give a token with `service_prefix` and `node_prefix` read"

@@ -34,10 +34,14 @@ class Graded(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one Consul service in one datacenter says about one service of the mesh."""
+    """What one Consul service in one datacenter says about one service of the mesh.
+
+    `exists`: there is such a service, though perhaps nothing of it can be used.
+    """
 
     graded: tuple[Graded, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
+    exists: bool = True
 
 
 class Grader:
@@ -51,6 +55,7 @@ class Grader:
         """By the service of the mesh. Every instance is in one of them, used or left out, exactly once."""
         graded: dict[ServiceName, list[Graded]] = {}
         left: dict[ServiceName, list[LeftOut]] = {}
+        named: set[ServiceName] = set()
         for instance in instances:
             wanted = name_in_mesh(instance, self._settings)
             if isinstance(wanted, Refusal):
@@ -59,12 +64,13 @@ class Grader:
             else:
                 name = ServiceName(self._namespace, wanted)
                 verdict = self._graded(instance)
+                named.add(name)
             if isinstance(verdict, Refusal):
                 left.setdefault(name, []).append(self._left_out(instance, verdict))
             else:
                 graded.setdefault(name, []).append(verdict)
         return {
-            name: Part(tuple(graded.get(name, ())), tuple(left.get(name, ())))
+            name: Part(tuple(graded.get(name, ())), tuple(left.get(name, ())), name in named)
             for name in sorted(graded.keys() | left.keys())
         }
 

@@ -12,6 +12,9 @@ _REGION_KEYS: Final = ("region",)
 _SUB_ZONE_KEYS: Final = ("sub-zone", "sub_zone", "rack")
 
 
+_REMEMBERED: Final = 10_000
+
+
 class LabelSets:
     """Equal label sets as one value: most instances of a service have the same, and each is many strings."""
 
@@ -20,6 +23,8 @@ class LabelSets:
 
     def of(self, labels: dict[str, str]) -> Labels:
         found = frozenset(labels.items())
+        if len(self._shared) > _REMEMBERED:  # those of versions long gone
+            self._shared.clear()
         return self._shared.setdefault(found, found)
 
 
@@ -46,7 +51,7 @@ def labels_of(instance: Instance, *, like_rotor: bool, delimiter: str) -> dict[s
 
 
 def locality_of(instance: Instance, *, region: str) -> Locality:
-    """Where it runs: its own metadata, its own locality, then its node's. `region` is what is taken where none say."""
+    """Where it runs: by its own metadata, its node's, or the locality of either. `region`: where nothing says one."""
     metas = [instance.service.meta or {}, instance.node.meta or {}]
     places = [place for place in (instance.service.locality, instance.node.locality) if place is not None]
     return Locality(

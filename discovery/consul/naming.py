@@ -3,8 +3,8 @@
 from typing import Final
 
 from discovery.consul.objects import Instance, Tags
-from discovery.consul.settings import DEFAULT_WORDS, ConsulSettings
 from discovery.consul.refusal import Refusal
+from discovery.consul.settings import DEFAULT_WORDS, ConsulSettings
 from discovery.left_out import Reason
 from operator_files.values import name_of
 
