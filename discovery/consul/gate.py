@@ -45,16 +45,18 @@ class Gate:
         client: Gets,
         params: Mapping[str, str],
         *,
-        on_turn: Callable[[bool], None],
+        on_turn: Callable[[], None],
+        on_open: Callable[[], None] = lambda: None,
         clock: Callable[[], float],
         uniform: Callable[[float, float], float] = random.uniform,
     ) -> None:
-        """`params` name the datacenter. `on_turn` is called with whether it opened just now: after every look that
-        found it open, and whenever the reason why it is shut is another."""
+        """`params` name the datacenter. `on_turn` is called after every look that found it open, and whenever the
+        reason why it is shut is another; `on_open` before that, where it was shut."""
         self.reason = ""
         """Why it is shut; empty while it is open."""
         self._client, self._params = client, params
-        self._on_turn, self._clock, self._uniform = on_turn, clock, uniform
+        self._on_turn, self._on_open = on_turn, on_open
+        self._clock, self._uniform = clock, uniform
         self._opened, self._doubted = asyncio.Event(), asyncio.Event()
         self._opened.set()
         self._heard_at = clock()
@@ -130,8 +132,10 @@ class Gate:
             self._opened.clear()
         else:
             self._opened.set()
+        if not was_open and not reason:
+            self._on_open()
         if not reason or reason != told:
-            self._on_turn(not was_open and not reason)
+            self._on_turn()
 
 
 def _leaderless(body: bytes) -> str:
