@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Final
 
@@ -10,12 +10,13 @@ from structlog.typing import FilteringBoundLogger
 
 from discovery import registry
 from discovery.debounce import Debounce
+from mesh.caller import Caller
 from mesh.mesh import Mesh, Routes
 from mesh.service import Service, ServiceName
 from routes.source import Changes as RouteChanges
 from swashplate.bootstrap import XDS_CLUSTER
 from swashplate.metrics import Metrics
-from swashplate.settings import Settings
+from swashplate.settings import Settings, is_generated
 from swashplate.views import Views
 from xds.host import clock
 from xds.raw.resource_file import RawFile
@@ -42,12 +43,13 @@ class Composition:
         self._debounce = Debounce(self._compose, loop, quiet_s=quiet_s, limit_s=limit_s)
         self._limit_s = limit_s
         self._translation = translation_settings(settings)
-        self._generated = settings.services is not None or settings.routes is not None
+        self._generated = is_generated(settings)
         self._views = Views(self._translation, generated=self._generated)
         self._metrics, self._log = metrics, log
         self._published: Callable[[], None] | None = None
         self._services: dict[ServiceName, Service | None] = {}
         self._routes: dict[ServiceName, Routes | None] = {}
+        self._callers: dict[str, Caller | None] = {}
         self._files: dict[str, tuple[RawFile, ...]] = {}
         self._since: float | None = None
         self._origin: tuple[Mesh, tuple[RawFile, ...]] | None = None
@@ -83,6 +85,10 @@ class Composition:
         self._routes.update(changes)
         self._changed()
 
+    def callers_changed(self, changes: Mapping[str, Caller | None]) -> None:
+        self._callers.update(changes)
+        self._changed()
+
     def resources_changed(self, source: str, files: tuple[RawFile, ...]) -> None:
         """The files of `source` have these resources in force now. Of two sources the first name goes before."""
         self._files[source] = files
@@ -105,6 +111,10 @@ class Composition:
     def generated_view(self, node: Node) -> Snapshot:
         """The same without operators' own resources."""
         return self._views.generated_view(node)
+
+    def caller_of(self, node: Node) -> Caller | None:
+        """The caller whose view the node has, if it has one's."""
+        return self._views.caller_of(node)
 
     def take_as_origin(self) -> None:
         """What has come so far is what proxies had from the process before this one; it is served from the start."""
@@ -143,15 +153,16 @@ class Composition:
 
     def _translate(self) -> None:
         began = time.perf_counter()
-        mesh = self.mesh.with_changes(self._services, self._routes)
+        mesh = self.mesh.with_changes(self._services, self._routes, self._callers)
         changed = sorted(mesh.changed_since(self.mesh))
+        callers = sorted(mesh.callers_changed_since(self.mesh))
         files = tuple(file for source in sorted(self._files) for file in self._files[source])
         resources_changed = files != self._views.files
-        self._services, self._routes = {}, {}
+        self._services, self._routes, self._callers = {}, {}, {}
         self._views.update(mesh, files)
         translated = time.perf_counter()
         since, self._since = self._since, None
-        if not changed and not resources_changed:
+        if not changed and not callers and not resources_changed:
             return
         seconds = time.monotonic() - since if since is not None else 0.0
         self.changed_at = clock.now() - seconds
@@ -164,6 +175,7 @@ class Composition:
             "published",
             services=[name.within(self._translation.namespace) for name in islice(changed, _NAMED)],
             changed=len(changed),
+            **({"callers": callers[:_NAMED]} if callers else {}),
             resources=resources_changed,
             seconds=round(seconds, 4),
             translation_seconds=round(translated - began, 4),

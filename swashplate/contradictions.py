@@ -40,6 +40,9 @@ def contradictions(settings: Settings) -> Iterator[str]:
             yield f"--consul: {failure}"
         if settings.consul_token and settings.consul_token_file:
             yield "SWASHPLATE_CONSUL_TOKEN and --consul-token-file are both given: leave one out"
+    for name in ("consul_routes", *(name for name in given if name.startswith("lighthouse_"))):
+        if (prefix := getattr(settings, name)) is not None and not prefix.strip("/"):
+            yield f"{flag(name)} would be all keys in Consul: write a prefix, such as swashplate/routes"
     yield from _unknown_sources(settings)
 
 

@@ -15,7 +15,6 @@ from typing import Any, Final
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from mesh.service import ServiceName
 from operator_files.store import LastGoodStore
 from swashplate import VERSION
 from swashplate.address import Address, refuse_taken
@@ -206,15 +205,10 @@ class ControlPlane:
 
         LookupError for what is not held.
         """
-        name = None if only is None else self._service_name(only)
-        confirmed = await self._sources.confirm(source, None if name is None else frozenset((name,)))
+        confirmed = await self._sources.confirm(source, only)
         if only is not None and not confirmed:
-            raise LookupError(f"{source} holds no removal of {name}")
+            raise LookupError(f"{source} holds no removal of {only}")
         return confirmed
-
-    def _service_name(self, text: str) -> ServiceName:
-        name, dot, namespace = text.partition(".")
-        return ServiceName(namespace if dot else self._settings.namespace, name)
 
     def _why_not_ready(self) -> str | None:
         return "; ".join(self.unready()) or None
@@ -242,8 +236,9 @@ class ControlPlane:
         found = self._sources.registry.conflicts
         conflicts = tuple((service, conflict) for service in sorted(found) for conflict in found[service])
         what = (self._composition.warnings, conflicts)
-        if what != self._warned[0]:
-            self._warned = (what, warning_reports(*what))
+        between = self._sources.warnings()
+        if (*what, between) != self._warned[0]:
+            self._warned = ((*what, between), (*warning_reports(*what), *between))
         return self._warned[1]
 
 

@@ -1,20 +1,16 @@
 """The state of sources as status shows it."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Literal, Protocol
+from typing import Any, Final, Literal
 
+from discovery.lighthouse.source import LighthouseSource
 from discovery.registry import SourceStatus
+from discovery.source import Source
 from operator_files.follow import Freshness
 from routes.source import RouteSource
-from swashplate.status import SourceReport
+from swashplate.status import Kind, SourceReport
 from xds.raw.source import RawSource
-
-
-class _HasFiles(Protocol):
-    @property
-    def held_files(self) -> tuple[str, ...]: ...
-    @property
-    def freshness(self) -> Freshness: ...
 
 
 def at(seconds: float) -> datetime:
@@ -23,54 +19,73 @@ def at(seconds: float) -> datetime:
 
 
 def service_source_report(
-    server: str, place: str, status: SourceStatus, files: _HasFiles, default_namespace: str
+    server: str, status: SourceStatus, source: Source, left_out: Mapping[str, int], default_namespace: str
 ) -> SourceReport:
-    """What the registry and the files' follower know of a source of services."""
-    return SourceReport(
-        server=server,
-        name=status.name,
-        kind="services",
-        place=place,
-        state=_state(status.synced_at, status.stale_since),
-        services=status.services,
-        last_sync=None if status.synced_at is None else at(status.synced_at),
-        stale_since=None if status.stale_since is None else at(status.stale_since),
-        error=_error(status.error, files.freshness),
-        held=(*(name.within(default_namespace) for name in status.held), *files.held_files),
+    """What the registry and the source itself know of it. `left_out` counts instances by the reason."""
+    return _report(
+        server,
+        status.name,
+        "services",
+        source.place,
+        source.freshness,
+        status.services,
+        # The registry's, which has heard of every publication; a source's own error may be of one part of it.
+        synced_at=status.synced_at,
+        stale_since=status.stale_since,
+        error=status.error or source.freshness.error,
+        held=(*(name.within(default_namespace) for name in status.held), *source.held_files),
+        endpoints=status.endpoints,
+        left_out=dict(sorted(left_out.items())),
+        notes=(*source.notes, *((_EMPTIED,) if status.emptied else ())),
     )
+
+
+_EMPTIED: Final = "the source says that there is nothing at all, so what it said before serves on"
 
 
 def route_source_report(server: str, name: str, place: str, source: RouteSource) -> SourceReport:
     """What the follower of the route files knows."""
     freshness = source.freshness
-    return SourceReport(
-        server=server,
-        name=name,
-        kind="routes",
-        place=place,
-        state=_state(freshness.synced_at, freshness.stale_since),
-        services=len(source.book.routes),
-        last_sync=None if freshness.synced_at is None else at(freshness.synced_at),
-        stale_since=None if freshness.stale_since is None else at(freshness.stale_since),
-        error=_error(freshness.error, freshness),
-        held=source.held_files,
+    return _report(server, name, "routes", place, freshness, len(source.book.routes), held=source.held_files)
+
+
+def caller_source_report(server: str, source: LighthouseSource) -> SourceReport:
+    """What the follower of Lighthouse's keys knows."""
+    freshness, held = source.freshness, source.held_files
+    return _report(
+        server, source.name, "callers", source.place, freshness, len(source.callers), held=held, notes=source.notes
     )
 
 
 def raw_source_report(server: str, name: str, place: str, source: RawSource) -> SourceReport:
     """What the follower of files of Envoy's own resources knows."""
-    freshness = source.freshness
+    count = sum(len(file.resources) for file in source.book.files)
+    return _report(server, name, "resources", place, source.freshness, count, held=source.held_files)
+
+
+def _report(
+    server: str,
+    name: str,
+    kind: Kind,
+    place: str,
+    freshness: Freshness,
+    count: int,
+    **more: Any,
+) -> SourceReport:
+    """`more` are fields of the report, and times in Unix seconds and an error that go before those of `freshness`."""
+    synced_at = more.pop("synced_at", freshness.synced_at)
+    stale_since = more.pop("stale_since", freshness.stale_since)
     return SourceReport(
         server=server,
         name=name,
-        kind="resources",
+        kind=kind,
         place=place,
-        state=_state(freshness.synced_at, freshness.stale_since),
-        services=sum(len(file.resources) for file in source.book.files),
-        last_sync=None if freshness.synced_at is None else at(freshness.synced_at),
-        stale_since=None if freshness.stale_since is None else at(freshness.stale_since),
-        error=_error(freshness.error, freshness),
-        held=source.held_files,
+        state=_state(synced_at, stale_since),
+        services=count,
+        last_sync=None if synced_at is None else at(synced_at),
+        stale_since=None if stale_since is None else at(stale_since),
+        error=_error(more.pop("error", freshness.error), freshness),
+        **more,
     )
 
 

@@ -85,16 +85,21 @@ class ProxyReport(_Report):
     rollout: RolloutReport = RolloutReport()
 
 
+Kind = Literal["services", "routes", "callers", "resources"]
+"""What a source is of."""
+
+
 class SourceReport(_Report):
-    """Where services, routes or resources come from; `place` is a path, `services` how many of them there are.
+    """Where services, routes, callers or resources come from; `place` is a path or a URL, `services` their number.
 
     `fresh` follows its source; `stale` serves what was last good; `waiting` has had no first answer yet.
-    `held` names the services, and files, whose removal waits for a confirmation.
+    `held` names the services, and files, whose removal waits for a confirmation. A source of services has `endpoints`
+    in use, and instances that it does not use (`left_out`, by reason). `notes` are sentences that are no errors.
     """
 
     server: str
     name: str
-    kind: Literal["services", "routes", "resources"]
+    kind: Kind
     place: str
     state: Literal["fresh", "stale", "waiting"]
     services: int
@@ -102,6 +107,9 @@ class SourceReport(_Report):
     stale_since: datetime | None
     error: str | None
     held: tuple[str, ...]
+    endpoints: int = 0
+    left_out: dict[str, int] = {}
+    notes: tuple[str, ...] = ()
 
 
 class ProblemReport(_Report):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from mesh.caller import Caller
 from mesh.mesh import Mesh
 from xds.raw.overlay import Overlay
 from xds.raw.resource_file import RawFile
@@ -45,6 +46,10 @@ class Views:
     def generated_view(self, node: Node) -> Snapshot:
         """The same without operators' own resources."""
         return self._composer.view(node) if self._generated else NOTHING
+
+    def caller_of(self, node: Node) -> Caller | None:
+        """The caller whose view the node has; None where it has a view of services."""
+        return self._composer.caller_of(node) if self._generated else None
 
     def kinds(self, node: Node) -> Iterator[tuple[str, Snapshot]]:
         """One view for each choice of nodes that some file makes: whom it is for, and what such a node may see.
