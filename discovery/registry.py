@@ -13,6 +13,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
+from immutables import Map
+
 from discovery.explain import Seen, Source, instances_like, matching, seen
 from discovery.guard import lost_ports, serves, without_losses
 from discovery.left_out import NONE_LEFT_OUT, LeftOut, LeftOuts, Reason
@@ -187,6 +189,7 @@ class Registry:
         self._on_change, self._on_outcomes = on_change, on_outcomes
         self._feeds = {name: Feed(self, name) for name in sources}
         self._services: dict[ServiceName, Service] = {}
+        self._snapshot: Map[ServiceName, Service] = Map()
         self._conflicts: dict[ServiceName, tuple[Conflict, ...]] = {}
         self._left_out: dict[ServiceName, frozenset[_Lost]] = {}
         self._counts: Counter[tuple[str, Reason]] = Counter()
@@ -206,6 +209,11 @@ class Registry:
     def services(self) -> Mapping[ServiceName, Service]:
         """The merged services now; a read-only view that follows changes."""
         return MappingProxyType(self._services)
+
+    @property
+    def snapshot(self) -> Mapping[ServiceName, Service]:
+        """The merged services as a value that never changes: the identical one until one of them does."""
+        return self._snapshot
 
     @property
     def conflicts(self) -> Mapping[ServiceName, tuple[Conflict, ...]]:
@@ -290,6 +298,7 @@ class Registry:
             if self._on_outcomes is not None and (new != old or newly_out or name in held):
                 outcomes.append(outcome(name, source, old, new, newly_out, held=name in held))
         if changes:
+            self._snapshot = _next(self._snapshot, changes)
             self._on_change(MappingProxyType(changes))
         if outcomes and self._on_outcomes is not None:
             self._on_outcomes(tuple(outcomes))
@@ -323,6 +332,16 @@ class Registry:
 
     def _shares_of(self, name: ServiceName) -> Shares:
         return self._shares.get(name, self._default_shares)
+
+
+def _next(snapshot: Map[ServiceName, Service], changes: Changes) -> Map[ServiceName, Service]:
+    mutation = snapshot.mutate()
+    for name, service in changes.items():
+        if service is not None:
+            mutation[name] = service
+        else:
+            mutation.pop(name, None)
+    return mutation.finish()
 
 
 def _lost(account: Account) -> _Lost:

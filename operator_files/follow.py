@@ -154,6 +154,11 @@ class Follower(Generic[B]):
                 self._stepped(Step(old, self.book, {}, live=True))
                 await self._keep()
 
+    async def adjust(self, next_book: Callable[[B], B]) -> None:
+        """Makes the next book where it differs in nothing that is told or kept: no step, and nothing is written."""
+        async with self._one_at_a_time:
+            self.book = next_book(self.book)
+
     async def keep(self) -> None:
         """Write what is in force to the store; needed only after `unconfirmed` changed outside a step."""
         async with self._one_at_a_time:

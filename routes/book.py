@@ -72,9 +72,14 @@ class RouteBook:
     def with_services(self, services: Mapping[ServiceName, Service] | None) -> Self:
         """Told which services are known now (a mapping that never changes); None: not yet. Edits that waited for one,
         or for an endpoint, are taken. What is in force stays, whatever goes away."""
-        if services == self._known:
+        if services is self._known:
             return self
         return replace(self, _known=services)._after({}, live=True)
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is an edit that waits for a service, an endpoint, or another file."""
+        return bool(self._waiting)
 
     @property
     def problems(self) -> tuple[Problem, ...]:

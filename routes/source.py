@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 from mesh.mesh import Routes
@@ -94,9 +93,11 @@ class RouteSource:
         return self._follower.freshness
 
     def services_are(self, services: Mapping[ServiceName, Service]) -> None:
-        """Tells which services are known now; `run` then takes edits that waited for one, or for an endpoint."""
-        self._known = MappingProxyType(dict(services))
-        self._known_changed.set()
+        """Tells which services are known now, as a mapping that never changes; `run` then takes edits that waited for
+        one, or for an endpoint."""
+        if services is not self._known:
+            self._known = services
+            self._known_changed.set()
 
     async def run(self) -> None:
         """Follows the files until cancelled. What is known of services by then is heeded from the first file on."""
@@ -130,7 +131,11 @@ class RouteSource:
 
     async def _learn(self) -> None:
         self._known_changed.clear()
-        await self._follower.turn(partial(RouteBook.with_services, services=self._known))
+        learnt = partial(RouteBook.with_services, services=self._known)
+        # Services change all the time, and edits seldom wait: then there is nothing to work out, tell or write.
+        await self._follower.adjust(lambda book: book if book.waits else learnt(book))
+        if self.book.waits:
+            await self._follower.turn(learnt)
 
     def _step(self, step: Step[RouteBook]) -> None:
         old, new = step.old.routes, step.new.routes

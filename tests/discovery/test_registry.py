@@ -93,6 +93,16 @@ def test_only_real_differences_are_told_and_values_keep_their_identity(world: Wo
     assert world.registry.services[A] is first
 
 
+def test_a_snapshot_never_changes_and_is_the_same_while_nothing_does(world: World) -> None:
+    world.feed.publish({A: service(A, "10.0.0.1"), B: service(B, "10.0.0.2")}, Evidence.LIVE)
+    before = world.registry.snapshot
+    world.feed.publish({A: service(A, "10.0.0.1")}, Evidence.LIVE)
+    assert world.registry.snapshot is before
+    world.feed.publish({A: None, B: service(B, "10.0.0.3")}, Evidence.LIVE)
+    assert dict(before) == {A: service(A, "10.0.0.1"), B: service(B, "10.0.0.2")}
+    assert dict(world.registry.snapshot) == world.registry.services == {B: service(B, "10.0.0.3")}
+
+
 def test_the_same_service_of_two_sources_is_one() -> None:
     world = World("consul", "files")
     world.registry.feed("files").publish({A: service(A, "10.0.0.2")}, Evidence.LIVE)

@@ -12,6 +12,7 @@ from mesh.mesh import Routes
 from mesh.rule import BrokenRoutes, Forward, ServiceRoutes
 from mesh.service import Service, ServiceName
 from mesh.split import ServiceRef, SubsetRef
+from operator_files.follow import Follower
 from operator_files.problem import Problem
 from operator_files.store import LastGoodStore
 from routes.parse import Scope
@@ -188,3 +189,20 @@ async def test_an_edit_that_waits_for_a_service_is_taken_when_it_appears(root: P
         action = routes.rules[0].action
         assert isinstance(action, Forward)
         assert [share.to for share in action.split.shares] == [SubsetRef("stable"), ServiceRef(B)]
+
+
+async def test_services_that_change_cost_next_to_nothing_while_no_edit_waits(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "a.yaml").write_text(text("a", 10))
+    async with life(root) as now:
+        await now.until_shares(a=10)
+        book = now.source.book
+        with monkeypatch.context() as watched:
+            watched.setattr(Follower, "turn", lambda *_: pytest.fail("nothing waits"))
+            now.source.services_are({A: Service(A)})
+            await now.until(lambda: now.source.book is not book)
+        assert now.source.book.entries is book.entries
+        (root / "a.yaml").write_text(text("a", 30, to="b"))
+        await now.until(lambda: bool(now.source.problems))
+        assert now.shares() == {"a": 10}, "what is known is heeded by the next edit"
