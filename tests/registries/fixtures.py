@@ -4,7 +4,7 @@ Whoever stops or pauses a shared one leaves it running. Names in it belong to on
 services of Consul are told apart by `unique`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from itertools import count
 from typing import Any, Final
@@ -26,16 +26,19 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "registries: needs a real Kubernetes API server or Consul agent")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)  # xdist looks at the groups in its own hook, which would come first
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
     """Marks the tests that use a registry, and keeps those of a kind on one worker: one server serves all."""
     for item in items:
         used = set(getattr(item, "fixturenames", ()))
-        for group, fixtures in _GROUPS.items():
-            if used & fixtures:
-                item.add_marker(pytest.mark.registries)
-                if next(item.iter_markers("xdist_group"), None) is None:
-                    item.add_marker(pytest.mark.xdist_group(group))
+        groups = [group for group, fixtures in _GROUPS.items() if used & fixtures]
+        if groups:
+            item.add_marker(pytest.mark.registries)
+        if item.get_closest_marker("own_network"):
+            groups = ["own-network"]  # all of them run in one process
+        if groups and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(groups[0]))
+    yield
 
 
 def _need(*programs: Program) -> None:
