@@ -17,6 +17,9 @@ from operator_files.standing import Standing
 from operator_files.store import LastGoodStore
 from swashplate.composition import Composition
 from swashplate.consul_keys import lighthouse, route_keys
+from swashplate.explain.endpoint import explain_endpoint
+from swashplate.explain.reports import EndpointReport
+from swashplate.explain.selections import selections
 from swashplate.problem_log import naming
 from swashplate.raw_sources import RawSources
 from swashplate.reporting import problem_report
@@ -138,6 +141,11 @@ class Sources:
     def place_of(self, file: str, rule: int) -> str:
         """`file:line` of a rule in force, by its index."""
         return self._routes.place_of(file, rule)
+
+    def explain_endpoint(self, asked: str) -> EndpointReport:
+        """What became of an instance: an address, or a name."""
+        chosen = selections(self._settings)
+        return explain_endpoint(asked, self.registry, self._services.by_name, chosen, self._settings.namespace)
 
     def published(self) -> None:
         """Proxies have been told of a change: tell the route files what is known, and the log what is missing."""
