@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mesh.caller import Caller
 from mesh.match import Absent, Exact, PathExact, PathPrefix, PathRegex, Prefix, Present, Regex, Suffix
 from mesh.mesh import Mesh
 from mesh.rule import StickyAddress, StickyCookie, StickyHeader, StickyQuery
@@ -32,6 +33,22 @@ def test_changes_are_told_exactly(
         assert (service is old.services.get(name)) is (name not in expected)
     if not expected:
         assert new.services is old.services
+
+
+callers = st.dictionaries(st.sampled_from("abc"), st.none() | st.sampled_from(["dev", "prod"]))
+
+
+@given(callers, callers)
+def test_changes_of_callers_are_told_exactly_and_are_no_services(
+    first: dict[str, str | None], second: dict[str, str | None]
+) -> None:
+    def said(namespaces: dict[str, str | None]) -> dict[str, Caller | None]:
+        return {cluster: None if each is None else Caller(cluster, each, "") for cluster, each in namespaces.items()}
+
+    old = Mesh().with_changes(callers=said(first))
+    new = old.with_changes(callers=said(second))
+    assert new.callers_changed_since(old) == {name for name, each in second.items() if first.get(name) != each}
+    assert new.changed_since(old) == frozenset()
 
 
 KINDS = [

@@ -220,6 +220,12 @@ def test_nothing_refers_to_what_is_not_there(history: list[Any]) -> None:
                 resource = snapshot.get(url, name)
                 assert resource is not None
                 assert set(named_clusters(message)) == resource.references <= clusters.keys()
+        if composer.caller_of(node) is not None:
+            wanted = {
+                name for url in (types.ROUTE, types.LISTENER) for r in snapshot.all(url) for name in r.references
+            }
+            # gRPC's clusters for single DNS names are parts of others.
+            assert {name for name in clusters if "//" not in name or name in wanted} == wanted
         by_eds = {name for name, cluster in clusters.items() if cluster.get("type") == "EDS"}
         assigned = messages(snapshot, types.ENDPOINT).keys()
         mine = composer.caller_of(node)

@@ -34,6 +34,15 @@ class _Kept:
         return self._set
 
 
+class _Viewer:
+    """What differs by the namespace that a node looks from: the egress table, and gRPC's listeners."""
+
+    def __init__(self) -> None:
+        self.table = EgressTable()
+        self.hosts = _Kept()
+        self.listeners = _Kept()
+
+
 class CallerView:
     """One caller. `edit` gives it other parts."""
 
@@ -41,7 +50,7 @@ class CallerView:
         self._parts = parts
         self._edition = 1
         self._sets: dict[tuple[str, ...], _Kept] = {}
-        self._tables: dict[str, EgressTable] = {}
+        self._viewers: dict[str, _Viewer] = {}
 
     @property
     def parts(self) -> CallerParts:
@@ -50,12 +59,14 @@ class CallerView:
     def edit(self, parts: CallerParts) -> None:
         self._parts = parts
         self._edition += 1
-        for viewer in [viewer for viewer in self._tables if parts.viewer(viewer) != viewer]:
-            del self._tables[viewer]
+        for viewer in [viewer for viewer in self._viewers if parts.viewer(viewer) != viewer]:
+            del self._viewers[viewer]
 
     def envoys(self, viewer: str, shared: SharedLayers, *, hosts_apart: bool) -> dict[str, Layers]:
         """What an Envoy gets whose bare names are those of the namespace `viewer`, but for its own service's side."""
-        table = self._table(viewer)
+        seen = self._seen_from(viewer)
+        table = seen.table
+        table.hosts = seen.hosts.of((self._edition,), lambda: self._hosts(viewer))
         frontends = self._parts.frontends
         return {
             **self._picked("envoys", shared.clusters, shared.endpoints, self._parts.clusters),
@@ -68,9 +79,10 @@ class CallerView:
     def calls(self, viewer: str, proxyless: ProxylessLayers) -> dict[str, Layers]:
         """What a gRPC client gets: listeners that it asks for by the names of its dependencies, and what is behind
         them. Frontends are not for clients."""
+        listeners = self._seen_from(viewer).listeners.of((self._edition,), lambda: self._api_listeners(viewer))
         return {
             **self._picked("calls", proxyless.clusters, proxyless.endpoints, lambda: self._call_clusters(proxyless)),
-            types.LISTENER: (self._kept("names", viewer, make=lambda: self._api_listeners(viewer)), SERVER_LISTENERS),
+            types.LISTENER: (listeners, SERVER_LISTENERS),
             types.ROUTE: (self._kept("calls", types.ROUTE, make=self._call_routes),),
         }
 
@@ -99,17 +111,17 @@ class CallerView:
         for cluster in clusters:
             yield from cluster.references or (cluster.name,)
 
-    def _table(self, viewer: str) -> EgressTable:
-        table = self._tables.setdefault(viewer, EgressTable())
-        table.hosts = self._kept("hosts", viewer, make=lambda: self._hosts(viewer))
-        return table
+    def _seen_from(self, viewer: str) -> _Viewer:
+        if (known := self._viewers.get(viewer)) is None:
+            known = self._viewers[viewer] = _Viewer()
+        return known
 
     def _hosts(self, viewer: str) -> Iterator[Resource]:
         for host, domains in self._parts.domains(viewer):
             yield host.resource(NEWEST, domains)
 
     def _call_clusters(self, proxyless: ProxylessLayers) -> Iterator[str]:
-        wanted = self._parts.clusters()
+        wanted = frozenset[str]().union(*(part.references for part in self._parts.hosts.values()))
         for reference, target in self._parts.targets.items():
             if target.cluster in wanted:
                 yield from proxyless.needed(reference.service, target.cluster)
