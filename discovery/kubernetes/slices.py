@@ -62,7 +62,8 @@ def service_of(
     ]
     ports.sort(key=lambda port: port.number)
     addresses = tuple(sorted({ip for ip in cluster_ips if family(ip)}))
-    return Mapped(mesh.Service(name, tuple(ports), addresses), in_order(reading.left))
+    left = in_order(_unused(reading.left, ports)) if reading.left else ()
+    return Mapped(mesh.Service(name, tuple(ports), addresses), left)
 
 
 def unselected(slices: Iterable[EndpointSlice], why: str) -> Mapped:
@@ -80,6 +81,17 @@ def unselected(slices: Iterable[EndpointSlice], why: str) -> Mapped:
 def in_order(left: Iterable[LeftOut]) -> tuple[LeftOut, ...]:
     """Sorted, each once."""
     return tuple(sorted(set(left), key=lambda one: (one.instance, one.address, one.port, one.reason, one.detail)))
+
+
+def _unused(left: Iterable[LeftOut], ports: Iterable[mesh.Port]) -> Iterator[LeftOut]:
+    """Those that are behind no port: what one port refuses, another one may use."""
+    used = {
+        (endpoint.instance, address, endpoint.port)
+        for port in ports
+        for endpoint in port.endpoints
+        for address in (endpoint.address, *endpoint.other_addresses)
+    }
+    return (one for one in left if (one.instance, one.address, one.port) not in used)
 
 
 class _Found(NamedTuple):

@@ -143,7 +143,7 @@ class KubernetesSource:
         return self._client
 
     def _remember(self, kept: Mapping[ServiceName, Service]) -> None:
-        """What an earlier life knew is served at once; the labels of its pods stand in until something tells of them."""
+        """What an earlier life knew is served at once; its pods' labels stand in until something tells of them."""
         if kept:
             self._feed.publish(kept, Evidence.STORED)
         if self._splits.routes:

@@ -236,10 +236,17 @@ def test_sctp_is_not_carried_and_says_so() -> None:
 
 def test_a_number_with_two_transports_is_the_tcp_port() -> None:
     ports = [{"port": 53, "name": "dns", "protocol": "UDP"}, {"port": 53, "name": "dns-tcp"}]
-    in_slice = [{"name": "dns", "port": 53, "protocol": "UDP"}, {"name": "dns-tcp", "port": 53}]
+    in_slice = [{"name": "dns", "port": 5353, "protocol": "UDP"}, {"name": "dns-tcp", "port": 53}]
     found = mapped(service(ports), slice_(endpoint("10.0.0.1", "a"), ports=in_slice))
     assert [(port.name, port.number, len(port.endpoints)) for port in ports_of(found)] == [("dns-tcp", 53, 1)]
-    assert [one.reason for one in found.left_out] == [Reason.UNSUPPORTED]
+    assert [(one.port, one.reason) for one in found.left_out] == [(5353, Reason.UNSUPPORTED)]
+
+
+def test_what_one_port_refuses_and_another_uses_is_used() -> None:
+    in_slice = [{"name": "http", "port": 8080}, {"name": "other", "port": 8080}]
+    found = mapped(service(), slice_(endpoint("10.0.0.1", "a"), ports=in_slice))
+    assert [one.port for one in endpoints_of(found)] == [8080]
+    assert found.left_out == ()
 
 
 def test_a_headless_service_without_ports_says_what_it_lacks() -> None:
