@@ -37,7 +37,7 @@ class Answer:
     status: int
     index: int = 0
     body: bytes = b""
-    headers: Mapping[str, str] = field(default=_NO_HEADERS)
+    headers: Mapping[str, str] = field(default_factory=lambda: _NO_HEADERS)
 
     @property
     def filtered(self) -> bool:
@@ -71,7 +71,7 @@ class Answer:
 
 
 class ConsulClient:
-    """One agent. Use it as a context manager, or `close` it; made on the event loop that uses it.
+    """One agent. Use it as a context manager, or `close` it; one event loop uses it.
 
     Statuses are the caller's to judge: only what is no HTTP answer at all raises (UnreachableError). Paths are sent
     as they are: whoever puts a name into one quotes it. `requests` counts what was asked.
@@ -83,12 +83,7 @@ class ConsulClient:
         self._token, self._tls = token_of(settings), tls_of(settings)
         self._is_tls = self._base.startswith("https:")
         self.requests = 0
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=settings.max_connections, keepalive_timeout=_KEPT_IDLE_S),
-            # Compression costs both sides more than loopback, where an agent is, gives.
-            headers={"accept-encoding": "identity", "user-agent": "swashplate"},
-            cookie_jar=aiohttp.DummyCookieJar(),
-        )
+        self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -97,7 +92,10 @@ class ConsulClient:
         await self.close()
 
     async def close(self) -> None:
-        await self._session.close()
+        """May be called twice; what is asked after that opens anew."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
 
     @property
     def anonymous(self) -> bool:
@@ -151,7 +149,7 @@ class ConsulClient:
         token = self._token_now()
         self.requests += 1
         try:
-            async with self._session.request(
+            async with self._opened().request(
                 method,
                 url,
                 data=body,
@@ -166,6 +164,17 @@ class ConsulClient:
             raise UnreachableError(self._reason(error)) from error
         headers = {key.lower(): value for key, value in response.headers.items()}
         return Answer(response.status, _index(headers.get("x-consul-index", "")), content, headers)
+
+    def _opened(self) -> aiohttp.ClientSession:
+        # Not when it is made: a client that was never used has nothing to close.
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=self._settings.max_connections, keepalive_timeout=_KEPT_IDLE_S),
+                # Compression costs both sides more than loopback, where an agent is, gives.
+                headers={"accept-encoding": "identity", "user-agent": "swashplate"},
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+        return self._session
 
     def _token_now(self) -> str:
         try:
