@@ -117,5 +117,5 @@ class Keys:
         elif not is_live and (newly or worth is Worth.RESET):
             wait = AFTER_RESET_S if worth is Worth.RESET else ASK_AGAIN_S
             self.confirm_at = max(now + wait, self.confirm_at or now)
-        elif self.confirm_at is None or now >= self.confirm_at:
+        elif self.confirm_at is None:
             self.confirm_at = now + ASK_AGAIN_S

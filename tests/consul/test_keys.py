@@ -92,6 +92,16 @@ def test_what_an_answer_lacks_after_an_error_is_gone_when_it_is_asked_again() ->
     assert agent.keys.confirm_at is None
 
 
+def test_an_answer_that_comes_late_puts_asking_again_off_no_further() -> None:
+    agent = started(a=5, b=6)
+    agent.said(pairs(a=5), FIRST)
+    agent.now += ASK_AGAIN_S + 1
+    assert agent.said(pairs(a=5), LIVE) == ()
+    assert agent.keys.confirm_at is not None
+    assert agent.keys.confirm_at < agent.now
+    assert agent.only(pairs(a=5), FIRST) == Look({"b": None}, live=True)
+
+
 def test_what_comes_back_meanwhile_was_never_gone() -> None:
     agent = started(a=5, b=6)
     agent.said(pairs(a=5), FIRST)
