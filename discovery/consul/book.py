@@ -5,14 +5,15 @@ last answers really had.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final, NamedTuple
 
 from discovery.consul.grading import Graded, Part
 from discovery.left_out import LeftOut, Reason
 from discovery.merge import UNNUMBERED
-from mesh.service import Health, Port, Protocol, Service, ServiceName
+from mesh.service import Endpoint, Health, Port, Protocol, Service, ServiceName
 
 Parts = Mapping[ServiceName, Part]
 _EMPTY: Final = Part()
@@ -41,6 +42,16 @@ class _Said:
     in_force: Parts
     wanted: Parts
 
+    @property
+    def names(self) -> frozenset[ServiceName]:
+        return frozenset(self.in_force) | frozenset(self.wanted)
+
+    def about(self, name: ServiceName) -> tuple[Part | None, Part | None]:
+        return self.in_force.get(name), self.wanted.get(name)
+
+
+_NOTHING: Final = _Said({}, {})
+
 
 @dataclass(slots=True)
 class Book:
@@ -51,22 +62,21 @@ class Book:
     _origins: dict[ServiceName, set[Origin]] = field(default_factory=dict)
 
     def say(self, origin: Origin, in_force: Parts, wanted: Parts | None = None) -> frozenset[ServiceName]:
-        """What an origin says now (nothing: it is gone); the names that this is about. `wanted`: where it differs."""
-        old = self._said.pop(origin, None)
-        names = frozenset(in_force) | frozenset(wanted or ()) | frozenset(_names(old))
-        if in_force or wanted:
-            self._said[origin] = said = _Said(in_force, in_force if wanted is None else wanted)
-            new = _names(said)
-        else:
-            new = frozenset()
-        for name in names:
-            if name in new:
-                self._origins.setdefault(name, set()).add(origin)
-            elif name in self._origins:
-                self._origins[name].discard(origin)
-                if not self._origins[name]:
-                    del self._origins[name]
-        return names
+        """What an origin says now (nothing: it is gone); the names about which it said something else before.
+
+        `wanted`: where it is not all in force.
+        """
+        old = self._said.pop(origin, _NOTHING)
+        new = _Said(in_force, in_force if wanted is None else wanted)
+        if new.names:
+            self._said[origin] = new
+        for name in new.names - old.names:
+            self._origins.setdefault(name, set()).add(origin)
+        for name in old.names - new.names:
+            self._origins[name].discard(origin)
+            if not self._origins[name]:
+                del self._origins[name]
+        return frozenset(name for name in old.names | new.names if old.about(name) != new.about(name))
 
     def forget_stored(self, datacenter: str, names: Collection[ServiceName]) -> None:
         """The datacenter has said all that there is about these."""
@@ -138,9 +148,24 @@ def _instances(part: Part) -> Iterator[str]:
     yield from (one.instance for one in part.left_out)
 
 
-def _names(said: _Said | None) -> frozenset[ServiceName]:
-    return frozenset(said.in_force) | frozenset(said.wanted) if said is not None else frozenset()
-
-
 def _order(left_out: LeftOut) -> tuple[str, str, int]:
     return left_out.instance, left_out.address, left_out.port
+
+
+def by_datacenter(
+    services: Mapping[ServiceName, Service], datacenters: Sequence[str]
+) -> dict[str, dict[ServiceName, Service]]:
+    """Each service's endpoints by the datacenter that their instances' names begin with, else the first one."""
+    found: dict[str, dict[ServiceName, Service]] = {name: {} for name in datacenters}
+    for name, service in services.items():
+        for datacenter in datacenters:
+            here = partial(_is_in, datacenter, datacenters)
+            ports = tuple(replace(port, endpoints=tuple(filter(here, port.endpoints))) for port in service.ports)
+            if datacenter == datacenters[0] or any(port.endpoints for port in ports):
+                found[datacenter][name] = replace(service, ports=ports)
+    return found
+
+
+def _is_in(datacenter: str, datacenters: Sequence[str], endpoint: Endpoint) -> bool:
+    said = endpoint.instance.partition("/")[0]
+    return datacenter == (said if said in datacenters else datacenters[0])

@@ -31,8 +31,8 @@ class Roll:
     where asking won't do.
     """
 
-    present: Mapping[Key, Instance] = field(default=_NONE)
-    missing: Mapping[Key, Instance] = field(default=_NONE)
+    present: Mapping[Key, Instance] = field(default_factory=lambda: _NONE)
+    missing: Mapping[Key, Instance] = field(default_factory=lambda: _NONE)
     confirm_at: float | None = None
 
     @property

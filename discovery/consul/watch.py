@@ -94,8 +94,9 @@ class Watch:
         self._question.ask_anew()
 
     def hurry(self) -> None:
-        """Something about the service seems to have changed: do not wait for its turn."""
+        """Something about it seems to have changed: do not wait."""
         self._turn.set()
+        self._question.wake()
 
     def let_go(self) -> None:
         """What is missing is gone: an operator said so."""
@@ -106,10 +107,12 @@ class Watch:
             answer, heard = await self._ask()
             await self._take(answer, heard)
         except NoAnswerError as error:
-            self.tried = True
             if error.agent or error.token:
                 self._shared.gate.doubt(token=error.token)
-            self._troubled(str(error))
+            self._failed(str(error))
+        except Exception as error:  # one service's strange answer must not cost the others
+            self._question.failed(NoAnswerError(""))
+            self._failed(f"internal error, please report it: {error!r}")
 
     async def _ask(self) -> tuple[Answer, Heard]:
         lanes, confirming = self._shared.lanes, self._is_due()
@@ -167,6 +170,12 @@ class Watch:
     def _until_due(self, longest: float) -> float:
         due = self.roll.confirm_at
         return longest if due is None else min(longest, max(due - self._shared.clock(), POLL_WAIT_S))
+
+    def _failed(self, reason: str) -> None:
+        first, self.tried = not self.tried, True
+        if reason == self.trouble and first:
+            self._on_trouble(self)
+        self._troubled(reason)
 
     def _troubled(self, reason: str) -> None:
         if reason != self.trouble:

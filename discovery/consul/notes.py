@@ -1,0 +1,67 @@
+"""What an operator should know about Consul that is no error."""
+
+from collections.abc import Iterable, Iterator
+
+from discovery.consul.client import ConsulClient
+from discovery.consul.datacenter import Datacenter
+from discovery.consul.lanes import Lanes
+from discovery.consul.settings import ConsulSettings
+
+_NAMED = 3
+
+
+def notes(
+    settings: ConsulSettings,
+    client: ConsulClient,
+    lanes: Lanes,
+    datacenters: Iterable[Datacenter],
+    disagreements: Iterable[str],
+) -> tuple[str, ...]:
+    """Sentences for status."""
+    return tuple(_notes(settings, client, lanes, list(datacenters), disagreements))
+
+
+def _notes(
+    settings: ConsulSettings,
+    client: ConsulClient,
+    lanes: Lanes,
+    datacenters: list[Datacenter],
+    disagreements: Iterable[str],
+) -> Iterator[str]:
+    yield from client.complaints
+    if lanes.without:
+        yield (
+            f"{lanes.without} services are asked in turn, each about every {max(lanes.round_s, 1):.0f} s, because "
+            f"at most {settings.max_connections} connections are used; allow more here, and with the agent's "
+            "`http_max_conns_per_client`"
+        )
+    for one in datacenters:
+        where = f" in {one.name}" if one.name else ""
+        if one.catalog.answered and not one.catalog.wanted and not one.catalog.trouble:
+            rule = f" with a tag that begins with `{settings.tag}`" if settings.tag else ""
+            yield f"Consul's catalog{where} can be read and has no service{rule} but those of its own"
+        missing = sorted(watch.service for watch in one.watches.values() if watch.roll.missing)
+        if missing:
+            count = sum(len(one.watches[service].roll.missing) for service in missing)
+            yield (
+                f"{count} instances{where} are not in Consul's last answers for no reason that was seen, and serve "
+                f"on: of {_listed(missing)}"
+            )
+        if spaced := sorted(_spaced(one)):
+            yield f"tags with spaces around them{where}, which are read without: {_listed(spaced)}"
+    said = sorted(disagreements)
+    yield from said[:_NAMED]
+    if len(said) > _NAMED:
+        yield f"{len(said) - _NAMED} more services whose instances do not agree about their protocol"
+
+
+def _spaced(datacenter: Datacenter) -> Iterator[str]:
+    for name in datacenter.catalog.wanted:
+        for tag in datacenter.catalog.catalog.get(name, ()):
+            if tag != tag.strip():
+                yield f"`{tag}` of {name}"
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,263 @@
+"""Services from Consul as a source of the registry."""
+
+import asyncio
+import random
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final
+
+from discovery.consul.blocking import Bucket, Worth
+from discovery.consul.book import Book, Origin, by_datacenter
+from discovery.consul.client import ConsulClient
+from discovery.consul.datacenter import LINGER_S, Datacenter
+from discovery.consul.grading import Part
+from discovery.consul.indexes import KeptIndexes
+from discovery.consul.lanes import Lanes
+from discovery.consul.naming import namespace_of
+from discovery.consul.notes import notes
+from discovery.consul.publishing import Publisher
+from discovery.consul.roll import ASK_AGAIN_S
+from discovery.consul.second_look import gone
+from discovery.consul.settings import ConsulSettings
+from discovery.kept import KeptServices
+from discovery.registry import Evidence, Feed
+from mesh.service import ServiceName
+from operator_files.follow import Freshness
+from operator_files.problem import Problem
+from operator_files.standing import Standing
+from operator_files.store import LastGoodStore
+
+KIND: Final = "consul-services"
+_ALL_BURST: Final = 2_000.0
+_ALL_PER_S: Final = 100.0
+"""What all questions together are asked at: at once after a start, and then no agent needs to answer more a second,
+whatever its indexes do."""
+_SPARE: Final = 5
+"""Connections for what is no service's own question: the gate, permissions, and services that are asked in turn."""
+_NOTES_S: Final = 0.2
+"""Notes are made of everything there is, so changes are gathered."""
+_TAG_RULE: Final = "\0tag rule"
+"""The origin of what the catalog says about services that are not wanted; no service is called so."""
+
+
+class ConsulSource:
+    """Follows Consul and feeds the registry; `run` it as a task. Made on the event loop.
+
+    From the start on the registry has what the store kept; what Consul lacks when it is first asked stays until it
+    was asked for once more, or an operator confirms it.
+    """
+
+    def __init__(
+        self,
+        settings: ConsulSettings,
+        feed: Feed,
+        *,
+        store: LastGoodStore | None,
+        now: Callable[[], float],
+        on_error: Callable[[str], None],
+        on_notes: Callable[[], None] = lambda: None,
+        default_namespace: str = "default",
+        clock: Callable[[], float] | None = None,
+        uniform: Callable[[float, float], float] = random.uniform,
+        client: ConsulClient | None = None,
+    ) -> None:
+        """`now` in Unix seconds; `clock` never goes back. `on_error` is called with the reason when Consul, or a part
+        of it, cannot be heard; `on_notes` when `notes` are others. Raises StoreError."""
+        loop = asyncio.get_running_loop()
+        clock = clock or loop.time
+        self._settings, self._feed, self._on_error, self._on_notes = settings, feed, on_error, on_notes
+        self._client = client or ConsulClient(settings)
+        names = settings.datacenters or ("",)
+        self._lanes = Lanes(max(1, settings.max_connections - _SPARE - len(names)), clock)
+        self._kept, self._indexes = KeptServices(store, KIND), KeptIndexes(store)
+        bucket = Bucket(_ALL_BURST, _ALL_PER_S)
+        stored = self._kept.load()
+        self._book = Book(by_datacenter(stored, names))
+        self._datacenters = {
+            name: Datacenter(
+                name,
+                settings,
+                self._client,
+                self._lanes,
+                bucket,
+                namespace_of(settings, default_namespace),
+                self,
+                known=lambda: [service.name for service in feed.services],
+                clock=clock,
+                uniform=uniform,
+            )
+            for name in names
+        }
+        self._publisher = Publisher(feed, self._book, stored, self._kept.changed)
+        self._begun: set[str] = set()
+        self._error = ""
+        self._notes: tuple[str, ...] = ()
+        self._noting: asyncio.TimerHandle | None = None
+        self._lingering: dict[tuple[Origin, ServiceName], asyncio.TimerHandle] = {}
+        feed.publish(stored, Evidence.STORED)
+
+    @property
+    def name(self) -> str:
+        return self._feed.name
+
+    @property
+    def place(self) -> str:
+        return self._settings.url
+
+    @property
+    def freshness(self) -> Freshness:
+        """When Consul was last heard, and what is in the way."""
+        status = self._feed.status
+        return Freshness(status.synced_at, status.stale_since, status.error, status.stored, self._kept.store_error)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """None: instances have no lines. Each that is left out has its reason with the registry."""
+        return ()
+
+    @property
+    def held_files(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is no error, and an operator should know."""
+        return (*self._kept.warnings, *self._notes)
+
+    @property
+    def requests(self) -> int:
+        """How many questions Consul was asked since the start."""
+        return self._client.requests
+
+    def standings(self, paths: Collection[str]) -> Mapping[str, Standing]:
+        return {}
+
+    async def run(self) -> None:
+        """Follows Consul until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._kept.run(self._feed))
+                tasks.create_task(self._look_again())
+                tasks.create_task(self._indexes.run(self._indexes_now))
+                for datacenter in self._datacenters.values():
+                    tasks.create_task(datacenter.run())
+        finally:
+            for timer in (*self._lingering.values(), *filter(None, (self._noting,))):
+                timer.cancel()
+            await self._client.close()
+
+    async def keep(self) -> None:
+        """Write to the store what is in force now."""
+        await self._kept.keep(self._feed)
+        await self._indexes.keep(self._indexes_now())
+
+    async def confirm(self, names: Collection[ServiceName] | None = None) -> frozenset[ServiceName]:
+        """Lets held removals of these services and of their instances come true (None: all). The names held."""
+        confirmed = self._feed.confirm(names)
+        for datacenter in self._datacenters.values():
+            for service, watch in datacenter.watches.items():
+                about = frozenset(self._book.said_by(Origin(datacenter.name, service)))
+                if watch.roll.missing and (names is None or about & frozenset(names)):
+                    watch.let_go()
+                    self._say(datacenter, service, Worth.LIVE)
+                    confirmed |= about
+        self._publisher.believe(confirmed)
+        self._tell()
+        await self._kept.keep(self._feed)
+        return confirmed
+
+    def said(self, datacenter: Datacenter, service: str, worth: Worth) -> None:
+        """A datacenter's watch has another roll."""
+        self._say(datacenter, service, worth)
+        self.turned(datacenter)
+
+    def turned(self, datacenter: Datacenter) -> None:
+        """Whether a datacenter is heard, or what it lists, may have changed."""
+        if datacenter.name not in self._begun and datacenter.is_synced:
+            self._begin(datacenter)
+        elif datacenter.name in self._begun:
+            self._publisher.publish(self._book.say(Origin(datacenter.name, _TAG_RULE), datacenter.unwanted()))
+            if self._book.stored.get(datacenter.name) and datacenter.is_complete:
+                self._forget_stored(datacenter, self._book.stored[datacenter.name])
+        for service in tuple(datacenter.watches.keys() - datacenter.catalog.wanted):
+            datacenter.retire(service)
+        self._tell()
+
+    def _begin(self, datacenter: Datacenter) -> None:
+        """The first time that all services of a datacenter were asked for: what it said counts from now on."""
+        self._begun.add(datacenter.name)
+        if self._indexes.of(datacenter.name) > datacenter.catalog.index:
+            datacenter.reset()
+        self._book.say(Origin(datacenter.name, _TAG_RULE), datacenter.unwanted())
+        said = self._book.names_in(datacenter.name)
+        stored = frozenset(self._book.stored.get(datacenter.name, ()))
+        # Where a service did not answer, what it was called in the mesh is not known.
+        self._book.forget_stored(datacenter.name, stored if datacenter.is_complete else stored & said)
+        self._publisher.publish(said | stored)
+
+    def _forget_stored(self, datacenter: Datacenter, names: Iterable[ServiceName]) -> None:
+        names = tuple(names)
+        self._book.forget_stored(datacenter.name, names)
+        self._publisher.publish(names)
+
+    def _say(self, datacenter: Datacenter, service: str, worth: Worth) -> None:
+        origin, roll = Origin(datacenter.name, service), datacenter.watches[service].roll
+        in_force = dict(datacenter.grader.parts(service, roll.instances))
+        for name, part in self._book.said_by(origin).items():
+            if name in in_force:
+                self._stay(origin, name)
+            elif part.exists:
+                in_force[name] = Part()
+                self._linger(origin, name)
+        wanted = datacenter.grader.parts(service, roll.present.values()) if roll.missing else None
+        names = self._book.say(origin, in_force, wanted)
+        if datacenter.name in self._begun:
+            self._publisher.publish(names, live=worth is Worth.LIVE)
+
+    def _linger(self, origin: Origin, name: ServiceName) -> None:
+        if (origin, name) not in self._lingering:
+            loop = asyncio.get_running_loop()
+            self._lingering[origin, name] = loop.call_later(LINGER_S, self._end, origin, name)
+
+    def _stay(self, origin: Origin, name: ServiceName) -> None:
+        if (timer := self._lingering.pop((origin, name), None)) is not None:
+            timer.cancel()
+
+    def _end(self, origin: Origin, name: ServiceName) -> None:
+        self._lingering.pop((origin, name), None)
+        rest = {other: part for other, part in self._book.said_by(origin).items() if other != name}
+        self._publisher.publish(self._book.say(origin, rest), live=True)
+
+    async def _look_again(self) -> None:
+        """Asks once more for services of an earlier life that are missing."""
+        wait = ASK_AGAIN_S
+        while True:
+            await self._publisher.in_doubt()
+            await asyncio.sleep(wait)
+            doubted = self._publisher.doubted
+            found = await gone(self._client, self._datacenters.values(), doubted)
+            self._publisher.confirm(found)
+            wait = ASK_AGAIN_S if found or not doubted else min(wait * 2, 60.0)
+
+    def _tell(self) -> None:
+        reason = next(filter(None, (one.trouble for one in self._datacenters.values())), "")
+        if reason:
+            self._feed.failed(reason)
+        elif self._begun == self._datacenters.keys():
+            self._feed.synced()
+        if reason and reason != self._error:
+            self._on_error(reason)
+        self._error = reason
+        if self._noting is None:
+            self._noting = asyncio.get_running_loop().call_later(_NOTES_S, self._note)
+
+    def _note(self) -> None:
+        self._noting = None
+        now = notes(
+            self._settings, self._client, self._lanes, self._datacenters.values(), self._publisher.disagreements
+        )
+        if now != self._notes:
+            self._notes = now
+            self._on_notes()
+
+    def _indexes_now(self) -> dict[str, int]:
+        return {name: one.catalog.index for name, one in self._datacenters.items() if one.catalog.answered}
