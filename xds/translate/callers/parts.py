@@ -199,7 +199,7 @@ class _Translation:
         if self._caller.domain and not is_sayable(self._caller.domain.strip(".")):
             self.note(Code.NAME_CONFLICT, f"{self._caller.domain!r} is no domain, so nothing is called by it")
         for domain, loser, winner in domains(self._caller, hosts, viewer)[1]:
-            reason = f"{_said(loser)} and {_said(winner)} would both be called {domain}; the latter is"
+            reason = f"{_said(loser)} and {_said(winner)} both claim {domain}; the latter has it"
             self.note(Code.DOMAIN_CONFLICT, reason)
 
 
