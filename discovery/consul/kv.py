@@ -14,7 +14,7 @@ from urllib.parse import quote
 import msgspec
 
 from discovery.consul.blocking import Bucket, Heard
-from discovery.consul.client import WAIT_S, Answer, ConsulClient, UnreachableError
+from discovery.consul.client import Answer, ConsulClient, UnreachableError
 from discovery.consul.gate import Gate
 from discovery.consul.keys import Keys, Pair, Read
 from discovery.consul.question import BURST, PER_S, NoAnswerError, Question
@@ -22,6 +22,9 @@ from discovery.consul.settings import ConsulSettings
 from operator_files.folder import Look
 from operator_files.tree import SUFFIXES
 
+WAIT_S: Final = 60.0
+"""How long the agent may hold the question. One that began anew just between two questions lets an old index wait for
+all of that; there are few such questions, so asking each minute costs nothing."""
 RETRY_S: Final = 10.0
 """How long the next attempt waits at most after a failure that is not the agent's: a right that is lacking, say."""
 _MISSING: Final = 404

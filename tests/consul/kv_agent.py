@@ -17,7 +17,8 @@ class KvAgent:
     """Keys with indexes and blocking queries, as Consul has them. `url` once it runs.
 
     `denied` are keys that nobody may read: left out of lists without a sign, and refused alone, as for who has no
-    token. `status` is what it answers to everything about keys, where it is not None. `asked` counts those questions.
+    token. `status` is what it answers to everything about keys, where it is not None. While `answers` is not set it
+    hangs: it takes connections and says nothing. `asked` counts the questions about keys.
     """
 
     def __init__(self) -> None:
@@ -27,6 +28,8 @@ class KvAgent:
         self.denied: set[str] = set()
         self.status: int | None = None
         self.leader = True
+        self.answers = asyncio.Event()
+        self.answers.set()
         self.asked = 0
         self._changed = asyncio.Event()
 
@@ -58,6 +61,7 @@ class KvAgent:
 
     async def _kv(self, request: web.Request) -> web.Response:
         self.asked += 1
+        await self.answers.wait()
         wanted = request.match_info["key"]
         if self.status is not None:
             return web.Response(status=self.status, text="as the test says")
@@ -67,6 +71,7 @@ class KvAgent:
             await self._hold(float(request.query["wait"].removesuffix("ms")) / 1000)
         if self.status is not None:
             return web.Response(status=self.status, text="as the test says")
+        await self.answers.wait()
         found = [self._entry(key) for key in sorted(self.keys) if key.startswith(wanted) and key not in self.denied]
         return self._answer(found)
 
@@ -94,6 +99,7 @@ class KvAgent:
         return web.Response(text=json.dumps(found), content_type="application/json", headers=headers)
 
     async def _leader(self, _: web.Request) -> web.Response:
+        await self.answers.wait()
         return web.json_response("127.0.0.1:8300" if self.leader else "")
 
     async def _token(self, _: web.Request) -> web.Response:

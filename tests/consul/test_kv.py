@@ -1,29 +1,18 @@
 """Keys of Consul as a folder, against a double: every fault, and what it costs."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 
 import pytest
 
+from discovery.consul import gate
 from discovery.consul import keys as rules
 from discovery.consul.kv import KvFolder, is_one_level, is_operator_file
 from discovery.consul.settings import ConsulSettings
 from operator_files.folder import Look
 from tests.consul.kv_agent import KvAgent
-
-WITHIN_S = 10.0
-
-
-class Looks:
-    """What a folder tells, one after another."""
-
-    def __init__(self, looks: AsyncGenerator[Look, None]) -> None:
-        self._looks = looks
-
-    async def next(self) -> Look:
-        async with asyncio.timeout(WITHIN_S):
-            return await anext(self._looks)
+from tests.consul.looks import Looks, following
 
 
 @asynccontextmanager
@@ -35,11 +24,8 @@ async def agent(**files: str) -> AsyncIterator[KvAgent]:
         yield double
 
 
-@asynccontextmanager
-async def followed(url: str, *known: str, wanted: Callable[[str], bool] = is_operator_file) -> AsyncIterator[Looks]:
-    folder = KvFolder(ConsulSettings(url), "routes", wanted=wanted)
-    async with aclosing(folder.looks(known)) as looks:
-        yield Looks(looks)
+def followed(url: str, *known: str) -> AbstractAsyncContextManager[Looks]:
+    return following(KvFolder(ConsulSettings(url), "routes"), *known)
 
 
 async def test_keys_are_files_by_their_names_below_the_prefix() -> None:
@@ -123,10 +109,7 @@ async def test_a_prefix_that_may_not_be_read_is_an_error_and_not_empty() -> None
         await looks.next()
         there.denied = {"routes/a", "routes/"}
         there.wake()
-        look = await looks.next()
-        assert look.files == {}
-        assert look.error is not None
-        assert 'key_prefix "routes/"' in str(look.error.strerror)
+        assert 'key_prefix "routes/"' in await looks.error()
         there.denied = set()
         assert await looks.next() == Look({}, live=False)
 
@@ -139,9 +122,7 @@ async def test_an_answer_that_is_none_changes_nothing_and_is_told(status: int, s
         await looks.next()
         there.status = status
         there.wake()
-        look = await looks.next()
-        assert look.error is not None
-        assert said in str(look.error.strerror)
+        assert said in await looks.error()
         there.status = None
         there.put("routes/a", "two")
         assert await looks.next() == Look({"a": b"two"}, live=False)
@@ -159,20 +140,28 @@ async def test_what_was_deleted_while_nobody_looked_is_gone_when_it_is_asked_aga
 async def test_an_agent_that_is_away_is_told_and_followed_again_when_it_is_back() -> None:
     there = KvAgent()
     there.put("routes/a", "one")
-    async with there.running():
-        looking = followed(there.url)
-        looks = await looking.__aenter__()
-        await looks.next()
-    try:
-        look = await looks.next()
-        assert look.error is not None
-        assert "cannot be reached" in str(look.error.strerror)
+    async with AsyncExitStack() as stack:
+        async with there.running():
+            looks = await stack.enter_async_context(followed(there.url))
+            await looks.next()
+        assert "cannot be reached" in await looks.error()
         async with there.running():
             assert await looks.next() == Look({}, live=False)
             there.put("routes/a", "two")
             assert await looks.next() == Look({"a": b"two"}, live=True)
-    finally:
-        await looking.__aexit__(None, None, None)
+
+
+async def test_an_agent_that_hangs_is_told_and_followed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "LOOK_S", 0.1)
+    monkeypatch.setattr(gate, "PATIENCE_S", 0.1)
+    async with agent(a="one") as there, followed(there.url) as looks:
+        await looks.next()
+        there.answers.clear()
+        assert "does not answer" in await looks.error()
+        there.answers.set()
+        there.put("routes/a", "two")
+        look = await looks.next()
+        assert look.files == {"a": b"two"} or (await looks.next()).files == {"a": b"two"}
 
 
 async def test_an_agent_that_is_there_and_fails_is_not_asked_all_the_time() -> None:
