@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discovery.merge import Conflict
+from discovery.merge import UNNUMBERED, Conflict
 from discovery.registry import Evidence, Held, Registry
 from mesh.service import Endpoint, Port, Protocol, Service, ServiceName
 
@@ -196,3 +196,59 @@ def test_what_is_told_adds_up_to_what_there_is(
     for changes in world.told:
         total.update(changes)
     assert {name: value for name, value in total.items() if value is not None} == world.registry.services
+
+
+_rich_endpoints = st.builds(
+    Endpoint,
+    st.sampled_from(["10.0.0.1", "10.0.0.2", "fd00::1"]),
+    st.just(8080),
+    st.integers(1, 3),
+    labels=st.frozensets(st.tuples(st.just("version"), st.sampled_from(["v1", "v2"])), max_size=1),
+    other_addresses=st.sampled_from([(), ("fd00::1",)]),
+)
+_rich_ports = st.builds(
+    lambda name, number, protocol, endpoints: Port(
+        name, number, protocol, tuple(sorted(endpoints, key=lambda one: one.address))
+    ),
+    st.sampled_from(["", "http", "web"]),
+    st.sampled_from([UNNUMBERED, 80, 81]),
+    _protocols,
+    st.lists(_rich_endpoints, max_size=3, unique_by=lambda one: one.address),
+)
+_rich = st.none() | st.lists(_rich_ports, min_size=1, max_size=2, unique_by=lambda port: port.number).map(
+    lambda ports: Service(A, tuple(sorted(ports, key=lambda port: port.number)))
+)
+_SOURCES = ("files", "kubernetes", "consul")
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(_SOURCES), _rich), max_size=8),
+    st.permutations(_SOURCES),
+    st.none() | st.dictionaries(st.sampled_from(_SOURCES), st.integers(0, 3)).filter(lambda them: any(them.values())),
+)
+def test_whatever_came_in_which_order_the_same_is_served_told_and_counted(
+    said: list[tuple[str, Service | None]], order: list[str], shares: dict[str, int] | None
+) -> None:
+    last = dict(said)
+    first, other = World(*_SOURCES), World(*_SOURCES)
+    for source, value in said:
+        first.registry.feed(source).publish({A: value}, Evidence.LIVE)
+    first.registry.weigh({A: shares})
+    other.registry.weigh({A: shares})
+    for source in order:
+        other.registry.feed(source).publish({A: last.get(source)}, Evidence.LIVE)
+    assert first.registry.services == other.registry.services
+    assert first.registry.conflicts == other.registry.conflicts
+    assert first.registry.left_out_counts() == other.registry.left_out_counts()
+    assert first.registry.seen(A) == other.registry.seen(A)
+    published = [
+        (source, endpoint.address)
+        for source, value in last.items()
+        for port in (value.ports if value else ())
+        for endpoint in port.endpoints
+    ]
+    assert sorted((one.source, one.address) for one in first.registry.seen(A)) == sorted(published)
+    merged = first.registry.services.get(A)
+    assert all(port.number != UNNUMBERED for port in (merged.ports if merged else ()))
+    if not any(conflict.whole_port for conflict in first.registry.conflicts.get(A, ())):
+        assert bool(published) == any(port.endpoints for port in (merged.ports if merged else ()))
