@@ -55,13 +55,13 @@ def _unshare() -> tuple[str, ...]:
 class _Inside:
     """The pytest inside of the namespace. `report` gives what it says of one test, once it has said it."""
 
-    def __init__(self, tests: list[str], directory: Path) -> None:
+    def __init__(self, tests: list[str], directory: Path, options: list[str]) -> None:
         self._output = directory / "own-network.out"
         self._reports: dict[str, list[dict[str, Any]]] = {}
         read, write = os.pipe()
         self._pipe: IO[str] = os.fdopen(read)
         env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-        command = [*_unshare(), sys.executable, "-m", __name__, "-n0", "-p", "no:cacheprovider", *tests]
+        command = [*_unshare(), sys.executable, "-m", __name__, "-n0", "-p", "no:cacheprovider", *options, *tests]
         with self._output.open("wb") as sink:
             self._process = subprocess.Popen(
                 command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink,
@@ -101,7 +101,9 @@ class _Outside:
         if self._inside is None:
             marked = [other for other in item.session.items if other.get_closest_marker("own_network")]
             directory = item.config._tmp_path_factory.mktemp("network")  # type: ignore[attr-defined]
-            self._inside = _Inside([_plain(other.nodeid) for other in marked], directory)
+            level = item.config.getoption("log_level")
+            options = [f"--log-level={level}"] if level else []
+            self._inside = _Inside([_plain(other.nodeid) for other in marked], directory, options)
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         for report in _told(self._inside, item):
             item.ihook.pytest_runtest_logreport(report=report)
