@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import NamedTuple
 
@@ -58,13 +58,22 @@ def seen(name: ServiceName, sources: Sequence[Source], shares: Shares) -> tuple[
     """Every instance that any source has of the service, each once for every port that it is behind."""
     parts = [Described(source.name, source.services[name]) for source in sources if name in source.services]
     held = {source.name: source.held_since[name] for source in sources if name in source.held_since}
-    used = [_of_account(name, account, held.get(account.origin)) for account in accounts(parts, shares)]
-    out = [
-        Seen(name, source.name, one.instance, one.address, one.port, reason=one.reason, detail=one.detail)
-        for source in sources
-        for one in source.left_out.get(name, ())
-    ]
-    return tuple(sorted((*used, *out), key=_order))
+    out = [(source.name, one) for source in sources for one in source.left_out.get(name, ())]
+    # What is held may be in force and left out already: it is told once, with what its source says now.
+    now = {(source, one.address, one.port): one for source, one in out if source in held}
+    told = []
+    for account in accounts(parts, shares):
+        one = _of_account(name, account, held.get(account.origin))
+        now_out = now.get((one.source, one.address, one.port))
+        if one.used and now_out is not None:
+            one = replace(one, detail=f"its source says now that it is {now_out.reason}: {now_out.detail}")
+            out = [entry for entry in out if entry != (one.source, now_out)]
+        told.append(one)
+    told += (
+        Seen(name, source, one.instance, one.address, one.port, reason=one.reason, detail=one.detail)
+        for source, one in out
+    )
+    return tuple(sorted(told, key=_order))
 
 
 def _of_account(name: ServiceName, account: Account, held_since: float | None) -> Seen:

@@ -1,6 +1,6 @@
 """What a change of a service means in instances: a small value for the log."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import nsmallest
 from typing import Final, NamedTuple
@@ -59,20 +59,30 @@ def outcome(
         appeared=old is None and new is not None,
         vanished=new is None and old is not None,
         held=held,
-        added=_some(_named(after[place]) for place in after.keys() - before.keys()),
-        removed=_some(_named(before[place]) for place in before.keys() - after.keys()),
+        added=_those(after, after.keys() - before.keys()),
+        removed=_those(before, before.keys() - after.keys()),
         health=_some(health),
         left_out=_some(f"{_left_out(one)}: {one.reason}" for one in newly_left_out),
         altered=sum(was.health is to.health and was != to for was, to in both),
     )
 
 
-def _by_place(service: Service | None) -> dict[tuple[int, str, int], Endpoint]:
+_Place = tuple[int, str, int]
+"""The service's port, and the endpoint's address and port."""
+
+
+def _by_place(service: Service | None) -> dict[_Place, Endpoint]:
     return {
         (port.number, endpoint.address, endpoint.port): endpoint
         for port in (service.ports if service is not None else ())
         for endpoint in port.endpoints
     }
+
+
+def _those(endpoints: Mapping[_Place, Endpoint], places: Collection[_Place]) -> Named:
+    if not places:
+        return Named()
+    return Named(len(places), tuple(_named(endpoints[found]) for found in nsmallest(NAMED, places)))
 
 
 def _some(texts: Iterable[str]) -> Named:

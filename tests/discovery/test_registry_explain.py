@@ -124,6 +124,11 @@ def test_what_is_held_is_told_with_its_time(registry: Registry) -> None:
     (one,) = registry.explain(POD.instance)
     assert one.used
     assert one.held_since == 1000.0
+    critical = LeftOut(POD.instance, "10.0.0.1", 8080, Reason.NOT_READY, "its container is not running")
+    registry.feed("kubernetes").publish({A: None}, Evidence.FIRST, {A: (critical,)})
+    (one,) = registry.explain(POD.instance)
+    assert one.used, "once, though its source leaves it out"
+    assert one.detail == "its source says now that it is not-ready: its container is not running"
 
 
 def test_what_is_left_out_is_counted_while_it_is() -> None:
