@@ -28,10 +28,15 @@ class Look:
 
 
 class Folder(Protocol):
-    """`place` is what messages call it, `shown(key)` what problems call one of its files."""
+    """`place` is what messages call it, `shown(key)` what problems call one of its files.
+
+    `notes` are sentences for status: what is not an error, and an operator should know all the same.
+    """
 
     @property
     def place(self) -> str: ...
+    @property
+    def notes(self) -> tuple[str, ...]: ...
     def shown(self, key: str) -> str: ...
     def looks(self, known: Collection[str]) -> AsyncGenerator[Look, None]:
         """One look at once, even if there is nothing, then one a change, for ever. `known` are keys that an earlier

@@ -79,6 +79,10 @@ class Directory:
     def place(self) -> str:
         return str(self._root)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return ()
+
     def shown(self, key: str) -> str:
         return str(self._root / key)
 

@@ -88,8 +88,13 @@ class RouteSource:
         return next((said for said in routes if isinstance(said, BrokenRoutes) and said.source == path), None)
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences for status: what is not an error, and an operator should know all the same."""
+        return self._follower.folder.notes
+
+    @property
     def freshness(self) -> Freshness:
-        """When the path was last read, and what is in the way."""
+        """When the folder was last read, and what is in the way."""
         return self._follower.freshness
 
     def services_are(self, services: Mapping[ServiceName, Service]) -> None:

@@ -45,8 +45,8 @@ _EMPTIED: Final = "the source says that there is nothing at all, so what it said
 
 def route_source_report(server: str, name: str, place: str, source: RouteSource) -> SourceReport:
     """What the follower of the route files knows."""
-    freshness = source.freshness
-    return _report(server, name, "routes", place, freshness, len(source.book.routes), held=source.held_files)
+    freshness, held = source.freshness, source.held_files
+    return _report(server, name, "routes", place, freshness, len(source.book.routes), held=held, notes=source.notes)
 
 
 def caller_source_report(server: str, source: LighthouseSource) -> SourceReport:

@@ -77,7 +77,7 @@ class KvFolder:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is not an error, and an operator should know."""
+        """That not all keys are seen, where Consul says so."""
         if not self._partial:
             return ()
         return (f"the token may not read all keys under `{self._prefix}`; give it `key_prefix` read",)

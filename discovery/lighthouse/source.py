@@ -94,8 +94,8 @@ class LighthouseSource:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is not an error, and an operator should know."""
-        return ()
+        """Sentences for status: what is not an error, and an operator should know all the same."""
+        return tuple(note for follower in self._followers.values() for note in follower.folder.notes)
 
     @property
     def freshness(self) -> Freshness:

@@ -14,6 +14,7 @@ class Shelf:
         self.files: dict[str, Content] = {key: text.encode() for key, text in (files or {}).items()}
         self._looks: asyncio.Queue[Look] = asyncio.Queue()
         self._fails: OSError | None = None
+        self.notes: tuple[str, ...] = ()
 
     @property
     def place(self) -> str:

@@ -180,6 +180,14 @@ async def test_load_balancers_keys_that_cannot_be_read_hold_up_no_caller() -> No
         assert not now.source.freshness.ready
 
 
+async def test_what_status_says_of_the_keys_is_that_of_all_kinds() -> None:
+    there, v1 = stacks(caller=blob(84, 16)), Shelf(keys.V1)
+    v1.notes = ("the token may not read all keys",)
+    async with life(there, v1) as now:
+        assert now.source.place == "consul:lighthouse/discovery/v1/, consul:nelson/loadbalancers/v1/"
+        assert now.source.notes == v1.notes
+
+
 async def test_a_change_of_a_service_moves_those_who_call_it_and_nobody_else() -> None:
     other = discovery(dev=[route(target("inventory--1-0-0--x", 100))])
     async with life(stacks(caller=blob(84, 16), other=other)) as now:

@@ -248,6 +248,7 @@ class Shelf:
     """A folder that is not a directory: tells the looks it was given, then waits."""
 
     place = "shelf:words"
+    notes = ()
 
     def __init__(self, *looks: Look) -> None:
         self._looks = looks
