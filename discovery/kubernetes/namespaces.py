@@ -1,14 +1,14 @@
 """Which namespaces are read: all, those that are named, or those whose labels a selector selects, as they change."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from discovery.kubernetes.batch import Batch
 from discovery.kubernetes.index import PodIndex, ServiceIndex
 from discovery.kubernetes.objects import NAMESPACES, Key, Namespace
 from discovery.kubernetes.reflector import Reflector
-from discovery.kubernetes.scopes import News, Reading, Scope
+from discovery.kubernetes.scopes import Earlier, News, Reading, Scope
 from discovery.registry import Evidence
 from mesh.service import ServiceName
 from operator_files.follow import Freshness
@@ -31,13 +31,12 @@ class Namespaces:
         on_news: Callable[[Scope, News], None],
         on_gone: Callable[[str, Evidence], None],
         *,
-        earlier_life: Collection[str],
+        earlier: Earlier,
     ) -> None:
-        """`earlier_life`: the namespaces that a store has services of."""
         self.scopes: dict[str, Scope] = {}
         self._index, self._reading = index, reading
         self._on_news, self._on_gone = on_news, on_gone
-        self._earlier_life = frozenset(earlier_life)
+        self._earlier = earlier
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
         self._followed: Reflector[Namespace] | None = None
@@ -47,11 +46,12 @@ class Namespaces:
                 reading.api,
                 NAMESPACES,
                 label_selector=selector,
-                earlier_life=bool(self._earlier_life),
+                earlier_life=bool(earlier.services),
                 on_batch=self._selected,
                 on_state=reading.on_state,
                 on_unread=reading.on_unread,
                 now=reading.now,
+                uniform=reading.uniform,
                 ask_again_s=reading.ask_again_s,
             )
         for namespace in settings.namespaces or (() if settings.namespace_selector else (ALL,)):
@@ -132,13 +132,12 @@ class Namespaces:
         objects = self._followed.objects
         for key in batch.confirmed - objects.keys():
             self._remove(key.name, Evidence.LIVE)
-        lacking = {name for name in self._earlier_life if Key(ALL, name) not in objects} - self.scopes.keys()
+        lacking = {name for name in self._earlier.services if Key(ALL, name) not in objects} - self.scopes.keys()
         for name in sorted(lacking):
             self._on_gone(name, Evidence.ASKED if batch.asked_again else Evidence.FIRST)
 
     def _add(self, namespace: str) -> None:
-        earlier = bool(self._earlier_life) if namespace == ALL else namespace in self._earlier_life
-        scope = Scope(namespace, self._index, self._reading, self._on_news, earlier_life=earlier)
+        scope = Scope(namespace, self._index, self._reading, self._on_news, earlier=self._earlier)
         self.scopes[namespace] = scope
         if self._group is not None:
             self._tasks[namespace] = self._group.create_task(scope.run())

@@ -53,7 +53,23 @@ class Reading(NamedTuple):
     on_state: Callable[[], None]
     on_unread: Callable[[str], None]
     now: Callable[[], float]
+    uniform: Callable[[float, float], float]
     ask_again_s: float
+
+
+class Earlier(NamedTuple):
+    """The namespaces of which a store has services, and those of which it has endpoints behind them."""
+
+    services: frozenset[str] = frozenset()
+    endpoints: frozenset[str] = frozenset()
+
+    def has_services(self, namespace: str) -> bool:
+        """Of a namespace (empty: of any)."""
+        return namespace in self.services if namespace else bool(self.services)
+
+    def has_endpoints(self, namespace: str) -> bool:
+        """Of a namespace (empty: of any)."""
+        return namespace in self.endpoints if namespace else bool(self.endpoints)
 
 
 class Answers:
@@ -119,25 +135,26 @@ class Scope:
         reading: Reading,
         on_news: Callable[["Scope", News], None],
         *,
-        earlier_life: bool,
+        earlier: "Earlier",
     ) -> None:
-        """`earlier_life`: a store has services of this namespace, so what is missing is asked for a second time."""
+        """What is missing of what `earlier` knew is asked for a second time."""
         self.namespace = namespace
         self.begun = False
         """Whether whoever is told has taken note that the scope has settled."""
-        self._reading, self._on_news, self._earlier_life = reading, on_news, earlier_life
-        self._asked: set[str] = set()
+        self._reading, self._on_news = reading, on_news
+        self._unasked: set[str] = set()
         selector = reading.settings.selector
         if isinstance(index, PodIndex):
             label = reading.settings.pod_label
-            self._followed = [self._follow(PODS, _pods(index), f"{label},{selector}" if selector else label)]
+            wanted = f"{label},{selector}" if selector else label
+            self._followed = [self._follow(PODS, _pods(index), wanted, earlier.has_endpoints(namespace))]
             return
         self._followed = [
-            self._follow(SERVICES, _services(index), selector),
-            self._follow(ENDPOINT_SLICES, _slices(index), SERVICE_LABEL),
+            self._follow(SERVICES, _services(index), selector, earlier.has_services(namespace)),
+            self._follow(ENDPOINT_SLICES, _slices(index), SERVICE_LABEL, earlier.has_endpoints(namespace)),
         ]
         if reading.settings.pod_labels:
-            self._followed.append(self._follow(POD_METADATA, _labels(index), "", needed=False))
+            self._followed.append(self._follow(POD_METADATA, _labels(index), "", False, needed=False))
 
     @property
     def settled(self) -> bool:
@@ -152,18 +169,16 @@ class Scope:
     @property
     def sure(self) -> bool:
         """What is not among the objects is not there, for a second answer said so too."""
-        return self.settled and all(
-            not one.reflector.doubted
-            and not one.reflector.unconfirmed
-            and (not self._earlier_life or str(one.reflector.resource) in self._asked)
-            for one in self._followed
-            if one.needed
+        return (
+            self.settled
+            and not self._unasked
+            and not any(one.reflector.doubted or one.reflector.unconfirmed for one in self._followed if one.needed)
         )
 
     @property
     def freshness(self) -> tuple[Freshness, ...]:
-        """Of each resource that is needed."""
-        return tuple(one.reflector.freshness for one in self._followed if one.needed)
+        """Of each resource, but for what we can do without and may not read."""
+        return tuple(one.reflector.freshness for one in self._followed if one.needed or not one.answers.denied)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -171,7 +186,7 @@ class Scope:
         return tuple(
             f"endpoints get no labels of new pods: {one.reflector.freshness.error}"
             for one in self._followed
-            if not one.needed and one.reflector.freshness.error
+            if not one.needed and one.answers.denied
         )
 
     @property
@@ -195,24 +210,29 @@ class Scope:
         for one in self._followed:
             one.take(dict.fromkeys(one.reflector.objects))
 
-    def _follow(self, resource: Resource[T], take: Take[T], selector: str, *, needed: bool = True) -> _Followed:
+    def _follow(
+        self, resource: Resource[T], take: Take[T], selector: str, earlier_life: bool, *, needed: bool = True
+    ) -> _Followed:
         def on_batch(batch: Batch[T]) -> None:
             names, endpoints = take(batch.changes)
             if batch.asked_again:
-                self._asked.add(str(resource))
+                self._unasked.discard(str(resource))
             self._on_news(self, News(names, endpoints, batch.live, batch.asked_again))
 
+        if earlier_life:
+            self._unasked.add(str(resource))
         answers = Answers(self._reading.api)
         reflector = Reflector(
             answers,
             resource,
             self.namespace,
             label_selector=selector,
-            earlier_life=self._earlier_life and needed,
+            earlier_life=earlier_life,
             on_batch=on_batch,
             on_state=self._reading.on_state,
             on_unread=self._reading.on_unread,
             now=self._reading.now,
+            uniform=self._reading.uniform,
             ask_again_s=self._reading.ask_again_s,
         )
         return _Followed(reflector, take, answers, needed)

@@ -1,6 +1,7 @@
 """Kubernetes as a source of the registry: what its objects come to, told by difference, with the evidence for it."""
 
 import asyncio
+import random
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AsyncExitStack
 from typing import Final
@@ -12,7 +13,7 @@ from discovery.kubernetes.index import PodIndex, ServiceIndex
 from discovery.kubernetes.namespaces import Namespaces
 from discovery.kubernetes.objects import Key
 from discovery.kubernetes.reflector import ASK_AGAIN_S
-from discovery.kubernetes.scopes import News, Reading, Scope
+from discovery.kubernetes.scopes import Earlier, News, Reading, Scope
 from discovery.kubernetes.settings import KubernetesSettings
 from discovery.kubernetes.slices import Mapped
 from discovery.kubernetes.splits import Splits
@@ -49,6 +50,7 @@ class KubernetesSource:
         on_routes: Callable[[Mapping[ServiceName, ServiceRoutes | None]], None],
         on_notes: Callable[[], None] = lambda: None,
         api: Api | None = None,
+        uniform: Callable[[float, float], float] = random.uniform,
         ask_again_s: float = ASK_AGAIN_S,
     ) -> None:
         """`on_error` is told when something is in the way, once for each sentence; `on_routes` of the routes of
@@ -68,10 +70,13 @@ class KubernetesSource:
         kept = {name: service for name, service in self._kept.load().items() if _is_read(name, settings)}
         self._namespaces = Namespaces(
             self._index,
-            Reading(api or self._api, settings, self._state_changed, on_error, now, ask_again_s),
+            Reading(api or self._api, settings, self._state_changed, on_error, now, uniform, ask_again_s),
             self._news,
             self._gone,
-            earlier_life={name.namespace for name in kept} | {name.namespace for name in self._splits.routes},
+            earlier=Earlier(
+                frozenset(name.namespace for name in (*kept, *self._splits.routes)),
+                frozenset(name.namespace for name, service in kept.items() if _from_slices(service)),
+            ),
         )
         self._remember(kept)
 
@@ -119,6 +124,7 @@ class KubernetesSource:
                 await stack.enter_async_context(self._client)
             tasks = await stack.enter_async_context(asyncio.TaskGroup())
             tasks.create_task(self._kept.run(self._feed))
+            tasks.create_task(self._splits.run())
             tasks.create_task(self._publish_what_comes())
             tasks.create_task(self._namespaces.run())
 
@@ -132,6 +138,8 @@ class KubernetesSource:
         confirmed = self._feed.confirm(names)
         if routes := self._splits.confirm(names):
             self._on_routes(routes)
+            self._pending |= dict.fromkeys(routes, Evidence.LIVE)
+            self._wake.set()
         if names is None:
             self._namespaces.confirm_missing()
         await self.keep()
@@ -210,7 +218,6 @@ class KubernetesSource:
             while self._pending:
                 await self._publish_pending()
             self._tell_state()
-            await self._splits.keep()
 
     async def _publish_pending(self) -> None:
         """Everything that is pending now, a turn at a time."""
@@ -272,3 +279,8 @@ class KubernetesSource:
 def _is_read(name: ServiceName, settings: KubernetesSettings) -> bool:
     """Whether the settings leave the service's namespace in; what a selector selects is for the API to say."""
     return not settings.namespaces or bool(settings.namespace_selector) or name.namespace in settings.namespaces
+
+
+def _from_slices(service: Service) -> bool:
+    """Whether it has endpoints that are not the Service's own external name."""
+    return any(not endpoint.instance.startswith("service ") for port in service.ports for endpoint in port.endpoints)

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from discovery.kept import DELAY_S
 from discovery.kubernetes.nelson import Virtual, routes_of
 from discovery.registry import Evidence
 from mesh.rule import Forward, ServiceRoutes
@@ -42,7 +43,7 @@ class Splits:
         self.warnings: tuple[str, ...] = ()
         self.store_error = ""
         self._store = store
-        self._differs = False
+        self._changed = asyncio.Event()
         self._kept: dict[str, str] = store.load(KIND) if store is not None else {}
         for key, text in self._kept.items():
             try:
@@ -76,26 +77,35 @@ class Splits:
             self._set(name, routes)
         return chosen
 
+    async def run(self) -> None:
+        """Writes what changed, until cancelled."""
+        while True:
+            await self._changed.wait()
+            await asyncio.sleep(DELAY_S)
+            await self.keep()
+
     async def keep(self) -> None:
         """Writes what is in force to the store, as far as it differs."""
-        if self._store is None or not self._differs:
+        self._changed.clear()
+        if self._store is None:
             return
-        self._differs = False
         texts = {json.dumps(name): _encoded(routes) for name, routes in self.routes.items()}
         changes: dict[str, str | None] = {key: text for key, text in texts.items() if self._kept.get(key) != text}
         changes |= dict.fromkeys(self._kept.keys() - texts.keys())
+        if not changes:
+            return
         try:
             # A write that is cancelled goes on in its thread, and the store takes one after the other.
             await asyncio.to_thread(self._store.save, KIND, changes)
         except StoreError as error:
-            self.store_error, self._differs = str(error), True
+            self.store_error = str(error)
         else:
             self.store_error, self._kept = "", texts
 
     def _set(self, name: ServiceName, routes: ServiceRoutes | None) -> bool:
         if self.routes.get(name) == routes:
             return False
-        self._differs = True
+        self._changed.set()
         if routes is None:
             del self.routes[name]
         else:
