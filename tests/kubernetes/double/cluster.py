@@ -66,6 +66,11 @@ class Cluster:
         """What answers for a resource, in one namespace or all."""
         return self.at(_path(type_, namespace))
 
+    @property
+    def paths(self) -> Mapping[str, ModelApi]:
+        """By path."""
+        return self._paths
+
     def all(self) -> tuple[ModelApi, ...]:
         """All that was asked so far, or has objects."""
         return tuple(self._paths.values())
