@@ -22,6 +22,10 @@ NO_STACK = Code(
     "A load balancer's entry names a service and a major version of which no stack is known. Its listener is left "
     "out until there is one.",
 )
-CLASH = Code("N008", "Two versions of a load balancer's keys have the same port. The newer version's entry is used.")
+CLASH = Code(
+    "N008",
+    "One port of a load balancer in front of two things. Of its keys of both versions, that of version 2 is used; "
+    "within one key it is an error.",
+)
 
 CODES: tuple[Code, ...] = (UNKNOWN_KEY, WEIGHTS, SUM, TWICE, SEVERAL_PORTS, AMBIGUOUS, NO_STACK, CLASH)

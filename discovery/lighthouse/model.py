@@ -8,7 +8,7 @@ import typing
 from collections.abc import Iterator
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel, WithJsonSchema
 
 from mesh.service import Protocol
 from operator_files.validate import nearest
@@ -57,7 +57,7 @@ def _domain(value: object) -> str:
 
 
 _DOMAIN = name_of("domain", 253, dotted=True)
-ProtocolWord = Annotated[Protocol, BeforeValidator(_protocol)]
+ProtocolWord = Annotated[Protocol, BeforeValidator(_protocol), WithJsonSchema({"enum": list(PROTOCOLS)})]
 NamespaceText = Annotated[str, BeforeValidator(_namespace)]
 DomainText = Annotated[str, BeforeValidator(_domain)]
 StackText = Annotated[str, _name("stack name")]
@@ -74,51 +74,60 @@ class ForeignModel(BaseModel):
 class TargetSpec(ForeignModel):
     """A stack that serves a route."""
 
-    stack: StackText
-    port: PortNumber
-    protocol: ProtocolWord
-    weight: int = Field(ge=0, le=MAX_WEIGHT)
+    stack: StackText = Field(description="The stack: a service that is discovered under this name.")
+    port: PortNumber = Field(
+        description="Which of its ports: the one of this number, else the one named as the route's `port`, else its "
+        "main port."
+    )
+    protocol: ProtocolWord = Field(
+        description="What it speaks. With `https` and `wss` the caller itself speaks TLS, which is passed through."
+    )
+    weight: int = Field(
+        ge=0, le=MAX_WEIGHT, description="Its share of the sum of all weights; 0 keeps it warm, without requests."
+    )
 
 
 class RouteSpec(ForeignModel):
     """A dependency of the caller: a port of a service."""
 
-    service: ServiceText
-    port: PortText
-    targets: Annotated[list[TargetSpec], Field(min_length=1)]
+    service: ServiceText = Field(description="What the caller dials.")
+    port: PortText = Field(description="The port's name. `default` is what the bare name means.")
+    targets: Annotated[list[TargetSpec], Field(min_length=1)] = Field(description="Where its requests go.")
 
 
 class NamespaceSpec(ForeignModel):
     """The dependencies in one of Nelson's namespaces."""
 
-    name: NamespaceText
-    routes: list[RouteSpec]
+    name: NamespaceText = Field(description="The namespace, such as `dev` or `dev/a`.")
+    routes: list[RouteSpec] = Field(description="The dependencies in it.")
 
 
 class DiscoveryValue(ForeignModel):
-    """`lighthouse/discovery/v1/STACK`: all dependencies of a stack."""
+    """All dependencies of a stack."""
 
-    default_namespace: NamespaceText = Field(alias="defaultNamespace")
-    domain: DomainText = ""
-    namespaces: list[NamespaceSpec]
+    default_namespace: NamespaceText = Field(
+        alias="defaultNamespace", description="The caller's own namespace, where bare names are looked for first."
+    )
+    domain: DomainText = Field("", description="The DNS domain under which services are dialled too.")
+    namespaces: list[NamespaceSpec] = Field(description="All dependencies, by namespace.")
 
 
 class BalancerV1Spec(ForeignModel):
     """A listener of a load balancer, and the one stack behind it."""
 
-    frontend_name: Annotated[str, _name("listener name")]
-    frontend_port: PortNumber
-    backend_stack: StackText
-    port_label: PortText
+    frontend_name: Annotated[str, _name("listener name")] = Field(description="What the listener is called.")
+    frontend_port: PortNumber = Field(description="Where it listens, on all addresses.")
+    backend_stack: StackText = Field(description="The stack behind it.")
+    port_label: PortText = Field(description="Which of its ports, by name; else its main one.")
 
 
 class BalancerV2Spec(ForeignModel):
     """A listener of a load balancer, and the major version of a service behind it."""
 
-    frontend_port: PortNumber
-    port_label: PortText
-    service_name: ServiceText
-    major_version: int = Field(ge=0)
+    frontend_port: PortNumber = Field(description="Where it listens, on all addresses.")
+    port_label: PortText = Field(description="Which of the service's ports, by name; else its main one.")
+    service_name: ServiceText = Field(description="The service behind it: the first part of its stacks' names.")
+    major_version: int = Field(ge=0, description="The major version of that service.")
 
 
 class BalancerV1Value(RootModel[list[BalancerV1Spec]]):
