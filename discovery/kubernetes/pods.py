@@ -10,7 +10,7 @@ from discovery.kubernetes.labels import SharedLabels
 from discovery.kubernetes.objects import ContainerPort, Pod
 from discovery.kubernetes.protocols import TCP
 from discovery.kubernetes.settings import KubernetesSettings
-from discovery.kubernetes.slices import Mapped, in_order
+from discovery.kubernetes.slices import Mapped, in_order, in_zone
 from discovery.left_out import LeftOut, Reason
 from discovery.merge import UNNUMBERED
 from discovery.port_protocol import protocol_of_port_name
@@ -19,6 +19,9 @@ from mesh import service as mesh
 NODE_LABEL: Final = "tbn_k8s_node_name"
 HOST_LABEL: Final = "tbn_k8s_host_ip"
 """Rotor's labels for what a pod's own labels don't say; subsets may select by them."""
+
+ZONE_LABEL: Final = "topology.kubernetes.io/zone"
+"""Kubernetes copies it from the node, since 1.35."""
 
 _STAYS: Final = "Always"
 """The restart policy of an init container that is a sidecar: its ports stay too."""
@@ -90,6 +93,7 @@ def _endpoint(
         address,
         number,
         health=grade,
+        locality=in_zone((pod.metadata.labels or {}).get(ZONE_LABEL, "")),
         labels=shared.of(_labels(pod, settings)),
         node=pod.spec.node_name,
         other_addresses=tuple(other for other in others if isinstance(other, str)),

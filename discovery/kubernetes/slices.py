@@ -203,7 +203,7 @@ class _Endpoints:
             first.address,
             first.port,
             health=max((one.health for one in group), key=_BEST_FIRST.index),
-            locality=_in_zone(endpoint.zone or ""),
+            locality=in_zone(endpoint.zone or ""),
             labels=with_defaults(labels, self._own),
             node=endpoint.node_name or "",
             other_addresses=tuple(one.address for one in group[1:]),
@@ -248,5 +248,6 @@ def _instance(slice_: EndpointSlice, endpoint: Endpoint) -> str:
 
 
 @lru_cache(maxsize=256)
-def _in_zone(zone: str) -> mesh.Locality:
+def in_zone(zone: str) -> mesh.Locality:
+    """A zone whose region nothing says; the same value for all its endpoints."""
     return mesh.Locality(zone=zone)

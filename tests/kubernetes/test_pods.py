@@ -9,7 +9,7 @@ from discovery.kubernetes.settings import KubernetesSettings
 from discovery.kubernetes.slices import Mapped
 from discovery.left_out import Reason
 from discovery.merge import UNNUMBERED
-from mesh.service import Endpoint, Health, Port, Protocol, Service, ServiceName
+from mesh.service import Endpoint, Health, Locality, Port, Protocol, Service, ServiceName
 from tests.kubernetes.manifests import CHECKOUT, SHOP, pod
 
 SETTINGS = KubernetesSettings(pods=True)
@@ -93,6 +93,11 @@ def test_what_is_not_ready_can_be_unhealthy_instead() -> None:
     waiting = pod("a", "status: {containerStatuses: [{name: app, ready: false, state: {running: {}}}]}", **LABEL)
     found = mapped(waiting, settings=KubernetesSettings(pods=True, publish_not_ready=True))
     assert [one.health for one in endpoints_of(found)] == [Health.UNHEALTHY]
+
+
+def test_the_zone_of_its_node_is_where_a_pod_runs() -> None:
+    found = mapped(pod("a", **LABEL, **{"topology.kubernetes.io/zone": "eu-1a"}))
+    assert [one.locality for one in endpoints_of(found)] == [Locality(zone="eu-1a")]
 
 
 def test_both_addresses_of_a_pod_are_one_endpoint() -> None:
