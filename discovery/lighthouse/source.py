@@ -107,7 +107,7 @@ class LighthouseSource:
             synced_at=min((at for at in synced if at is not None), default=None) if None not in synced else None,
             stale_since=min(stale, default=None),
             error="; ".join(one.error for one in each if one.error),
-            stored=self._discovery.freshness.stored,
+            stored=self._stored,
             store_error=next((one.store_error for one in each if one.store_error), ""),
         )
 
@@ -151,13 +151,19 @@ class LighthouseSource:
 
     @property
     def _complete(self) -> bool:
-        """Whether what there is of a caller is all of it. Balancers' keys that cannot be read hold up nobody else."""
+        """Whether what there is of a caller is all of it. Balancers' keys that cannot be read hold up nobody else.
+
+        An earlier life that left any keys knew all kinds of them: of what it left none there was none.
+        """
+        if not self._knows_services:
+            return False
         others = (follower.freshness for follower in self._balancers.values())
-        return (
-            self._knows_services
-            and self._discovery.freshness.ready
-            and all(freshness.ready or freshness.error for freshness in others)
-        )
+        looked = self._discovery.freshness.ready and all(one.ready or one.error for one in others)
+        return looked or self._stored
+
+    @property
+    def _stored(self) -> bool:
+        return any(follower.freshness.stored for follower in self._followers.values())
 
     def _step(self, kind: Kind, step: Step[Any]) -> None:
         follower = self._followers[kind]

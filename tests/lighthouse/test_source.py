@@ -220,7 +220,7 @@ async def test_a_restart_serves_what_was_last_good(tmp_path: Path) -> None:
         await now.source.keep()
     silent = stacks()
     silent.fail("no answer")
-    async with life(silent, state=tmp_path) as again:
+    async with life(silent, Shelf(keys.V1), state=tmp_path) as again:  # of which there was none
         assert again.shares() == {OLD: 84, NEW: 16}
         assert again.source.freshness.ready
         await again.until(lambda: again.errors != [])
