@@ -10,6 +10,8 @@ from aiohttp import web
 
 from swashplate import VERSION, metrics
 from swashplate.address import Address
+from swashplate.explain.reports import EndpointReport, RouteReport
+from swashplate.explain.request import Request
 from swashplate.http_server import HttpServer
 
 PAGES: Final = {
@@ -17,6 +19,8 @@ PAGES: Final = {
     "/readyz": "200 once every source has answered; 503 with the reasons before, and while shutting down",
     "/metrics": "Prometheus metrics",
     "/status": "sources, files in error, and connected proxies, as JSON (what <code>swashplate status</code> shows)",
+    "/explain/endpoint?of=INSTANCE": "what became of an instance: an address, or a pod's name, say",
+    "/explain/route?target=HOST/PATH": "what becomes of a request: which rule takes it, and where it goes",
     "/config?node=ID": "the Envoy configuration of a node, as JSON (what <code>swashplate render</code> shows)",
 }
 
@@ -39,6 +43,10 @@ class Subject(Protocol):
     async def config(self, node_id: str, cluster: str | None, version: str | None) -> Mapping[str, Any]:
         """Raises ValueError for a version that is none, or that is not supported."""
         ...
+
+    def explain_endpoint(self, asked: str) -> EndpointReport: ...
+
+    async def explain_route(self, request: Request, node_id: str | None, cluster: str | None) -> RouteReport: ...
 
     async def confirm(self, source: str, only: str | None) -> tuple[str, ...]:
         """What was held and is now removed. LookupError when there is no such source, or it holds no `only`."""
@@ -71,6 +79,8 @@ class AdminServer:
                 web.get("/metrics", self._metrics_page),
                 web.get("/status", self._status),
                 web.get("/config", self._config),
+                web.get("/explain/endpoint", self._explain_endpoint),
+                web.get("/explain/route", self._explain_route),
                 web.post("/confirm", self._confirm),
             ]
         )
@@ -116,6 +126,23 @@ class AdminServer:
         # Megabytes, where there are many services.
         text = await asyncio.to_thread(json.dumps, config)
         return web.Response(text=text, content_type="application/json")
+
+    async def _explain_endpoint(self, request: web.Request) -> web.Response:
+        if not (asked := request.query.get("of", "").strip()):
+            return _error(400, "say which instance: /explain/endpoint?of=ADDRESS, or a name")
+        report = self._subject.explain_endpoint(asked)
+        return web.Response(text=report.model_dump_json(), content_type="application/json")
+
+    async def _explain_route(self, request: web.Request) -> web.Response:
+        query = request.query
+        if not (target := query.get("target")):
+            return _error(400, "say which request: /explain/route?target=HOST/PATH, and &method=, &header=NAME:VALUE")
+        try:
+            asked = Request.parse(target, query.get("method", "GET"), query.getall("header", []))
+        except ValueError as failure:
+            return _error(400, str(failure))
+        report = await self._subject.explain_route(asked, query.get("node"), query.get("cluster"))
+        return web.Response(text=report.model_dump_json(), content_type="application/json")
 
     async def _confirm(self, request: web.Request) -> web.Response:
         if not (source := request.query.get("source")):

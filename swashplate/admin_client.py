@@ -25,10 +25,11 @@ class Unreachable:
 
 Answer = bytes | Unreachable
 
+Query = Mapping[str, str] | Sequence[tuple[str, str]]
+"""Pairs where a name comes several times."""
 
-def ask(
-    servers: Sequence[str], path: str, query: Mapping[str, str], method: Literal["GET", "POST"] = "GET"
-) -> list[Answer]:
+
+def ask(servers: Sequence[str], path: str, query: Query, method: Literal["GET", "POST"] = "GET") -> list[Answer]:
     """Ask all servers at once; answers in the order of `servers`.
 
     A server is `http://host:port`, `https://...`, or `host:port`.
@@ -41,9 +42,7 @@ def ask(
     return asyncio.run(all_of_them())
 
 
-async def _ask(
-    session: aiohttp.ClientSession, server: str, path: str, query: Mapping[str, str], method: str
-) -> Answer:
+async def _ask(session: aiohttp.ClientSession, server: str, path: str, query: Query, method: str) -> Answer:
     base = server if "://" in server else f"http://{server}"
     try:
         async with session.request(method, base.rstrip("/") + path, params=query) as response:

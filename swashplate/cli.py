@@ -10,7 +10,7 @@ import click
 
 from swashplate import VERSION
 
-COMMANDS = ("serve", "check", "render", "bootstrap", "status", "confirm")
+COMMANDS = ("serve", "check", "render", "bootstrap", "status", "explain", "confirm", "rbac")
 
 
 class _Commands(click.Group):
@@ -34,4 +34,5 @@ class _Commands(click.Group):
 )
 @click.version_option(VERSION, prog_name="swashplate")
 def main() -> None:
-    """A control plane for Envoy fleets: services and route files in, weighted routes over ADS out."""
+    """A control plane for Envoy fleets: services (from files, Kubernetes, Consul) and route files in, weighted routes
+    over ADS out."""

@@ -19,6 +19,9 @@ from operator_files.store import LastGoodStore
 from swashplate import VERSION
 from swashplate.address import Address, refuse_taken
 from swashplate.composition import Composition
+from swashplate.explain.reports import EndpointReport, RouteReport
+from swashplate.explain.request import Request
+from swashplate.explain.route import Question, explain_route
 from swashplate.metrics import Metrics
 from swashplate.other_services import OtherServices
 from swashplate.problem_log import WarningLog
@@ -37,6 +40,9 @@ from xds.resources.snapshot import Snapshot
 from xds.streams.census import Census
 from xds.streams.rollout import Pace
 
+STRANGER_ID: Final = "a node"
+"""Of a node that nobody named."""
+_GRPC: Final = "the node is a gRPC client without a proxy: this is an Envoy's answer, and gRPC knows less of routes"
 _ASK_AGAIN_S: Final = 0.1
 _ORIGIN_KEPT_S: Final = 600.0
 """How long after a start a returning proxy is taken to have what the process before this one sent."""
@@ -192,13 +198,35 @@ class ControlPlane:
 
         Raises ValueError for a version that is none, or that is not supported.
         """
-        connected = {node.id: replace(node, incremental_ads=False) for node in self._server.nodes()}
-        node = connected.get(node_id) or Node(node_id, node_id, version=NEWEST_ENVOY)
-        if cluster:
-            node = replace(node, cluster=cluster)
+        node = self._node(node_id, cluster)
         if version:
             node = replace(node, version=envoy_version(version))
         return self._composition.view(node)
+
+    def _node(self, node_id: str, cluster: str | None) -> Node:
+        """A node as it said it is if it is connected, and that its virtual hosts come in the table."""
+        connected = {node.id: replace(node, incremental_ads=False) for node in self._server.nodes()}
+        node = connected.get(node_id) or Node(node_id, node_id, version=NEWEST_ENVOY)
+        return replace(node, cluster=cluster) if cluster else node
+
+    def explain_endpoint(self, asked: str) -> EndpointReport:
+        """What became of an instance."""
+        report = self._sources.explain_endpoint(asked)
+        return report.model_copy(update={"server": self._settings.identifier})
+
+    async def explain_route(self, request: Request, node_id: str | None, cluster: str | None) -> RouteReport:
+        """What becomes of a request at a node: one that is connected, or another; without an id, one of nobody's."""
+        node = self._node(node_id or cluster or STRANGER_ID, cluster)
+        notes: tuple[str, ...] = ()
+        if node.is_grpc:
+            node, notes = replace(node, user_agent="", version=NEWEST_ENVOY), (_GRPC,)
+        view = self._composition.generated_view(node)
+        caller = self._composition.caller_of(node)
+        place = self._sources.place_of
+        question = Question(request, node, view, self._composition.mesh, caller, self._settings.namespace, place)
+        # In a thread, as for `config`; all of it is values that never change.
+        report = await asyncio.to_thread(explain_route, question)
+        return report.model_copy(update={"server": self._settings.identifier, "notes": (*report.notes, *notes)})
 
     async def confirm(self, source: str, only: str | None) -> tuple[str, ...]:
         """Let held removals of a source come true; the names of the services, or the paths of resource files.

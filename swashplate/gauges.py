@@ -64,8 +64,20 @@ def _source_gauges(report: StatusReport, now: float) -> Iterator[Metric]:
         "swashplate_source_failing", "Whether a source cannot be read, or its state not kept (1).", labels=labels
     )
     held = GaugeMetricFamily("swashplate_source_held_removals", "Removals that wait to be confirmed.", labels=labels)
+    endpoints = GaugeMetricFamily(
+        "swashplate_source_endpoints", "Endpoints that a source of services gives.", labels=["source"]
+    )
+    left_out = GaugeMetricFamily(
+        "swashplate_source_left_out",
+        "Instances that a source of services has and that are not used, by the reason.",
+        labels=["source", "reason"],
+    )
     for source in report.sources:
         key = [source.name, source.kind]
+        if source.kind == "services":
+            endpoints.add_metric([source.name], source.endpoints)
+        for reason, count in source.left_out.items():
+            left_out.add_metric([source.name, reason], count)
         services.add_metric(key, source.services)
         stale.add_metric(key, float(source.state == "stale"))
         stale_for.add_metric(key, max(0.0, now - source.stale_since.timestamp()) if source.stale_since else 0.0)
@@ -75,7 +87,7 @@ def _source_gauges(report: StatusReport, now: float) -> Iterator[Metric]:
             synced.add_metric(key, source.last_sync.timestamp())
     files = GaugeMetricFamily("swashplate_files_in_error", "Files whose last edit is not in force for its errors.")
     files.add_metric([], len({problem.file for problem in report.problems if problem.severity == "error"}))
-    yield from (services, stale, stale_for, failing, synced, held, files)
+    yield from (services, endpoints, left_out, stale, stale_for, failing, synced, held, files)
 
 
 def _proxy_gauges(census: Census) -> Iterator[Metric]:

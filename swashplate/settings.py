@@ -240,6 +240,11 @@ ENVIRONMENT_ONLY: Final = ("consul_token",)
 SOURCES: Final = ("services", "routes", "resources", "rotor_static", "kubernetes", "consul")
 """Settings that each name something to serve from."""
 
+KUBERNETES_RIGHTS: Final = (
+    *("kubernetes_namespaces", "kubernetes_namespace_selector", "kubernetes_pods", "kubernetes_pod_labels", "nelson"),
+)
+"""Settings that decide which rights are needed in Kubernetes."""
+
 
 def has_source(settings: Settings) -> bool:
     """Whether there is anything to serve from."""

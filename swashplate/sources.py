@@ -188,7 +188,7 @@ class Sources:
     def tell_services(self) -> None:
         """Let those who refer to services know which there are, once that is known."""
         if self._knows_services:
-            services = dict(self.registry.services)
+            services = self.registry.snapshot
             self._routes.services_are(services)
             if self._callers is not None:
                 self._callers.services_are(services)

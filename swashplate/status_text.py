@@ -109,7 +109,9 @@ def _servers(servers: Iterable[ServerReport], now: datetime) -> RenderableType:
 
 
 def _sources(report: StatusReport, now: datetime) -> RenderableType:
-    table = columns("SOURCE", "AT", "STATE", "SERVICES", "READ", "")
+    with_endpoints = any(source.endpoints or source.left_out for source in report.sources)
+    more = ("ENDPOINTS",) if with_endpoints else ()
+    table = columns("SOURCE", "AT", "STATE", "SERVICES", *more, "READ", "")
     for source in report.sources:
         read = f"{age(source.last_sync, now)} ago" if source.last_sync else "never"
         notes = [source.error] if source.error else []
@@ -119,12 +121,18 @@ def _sources(report: StatusReport, now: datetime) -> RenderableType:
         if source.stale_since:
             notes.append(f"stale for {age(source.stale_since, now)}")
         if source.held:
-            notes.append(f"removal held until confirmed: {', '.join(source.held)}")
+            command = f"swashplate confirm {source.name}"
+            notes.append(f"removal held until confirmed (`{command}`): {_some(source.held)}")
+        if source.left_out:
+            counts = ", ".join(f"{count} {reason}" for reason, count in source.left_out.items())
+            notes.append(f"not used: {counts}")
+        notes += source.notes
         table.add_row(
             Text(source.name),
             Text(source.place),
             _state(source.state),
             str(source.services),
+            *((str(source.endpoints) if source.kind == "services" else "-",) if with_endpoints else ()),
             read,
             Text("; ".join(notes)),
         )

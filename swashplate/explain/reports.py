@@ -1,7 +1,5 @@
 """What `swashplate explain` says: the JSON of the admin server's /explain pages and of the command."""
 
-from typing import Literal
-
 from pydantic import BaseModel, ConfigDict
 
 
@@ -11,12 +9,13 @@ class _Report(BaseModel):
 
 class TriedReport(_Report):
     """A rule that was tried. `place` is `file:line` where it is known. `reasons`: why each of its matches that were
-    tried did not hold."""
+    tried did not hold. `responds`: it answers itself, whatever is behind."""
 
     rule: str
     place: str
     taken: bool
     reasons: tuple[str, ...] = ()
+    responds: bool = False
 
 
 class DestinationReport(_Report):
@@ -57,13 +56,24 @@ class RouteReport(_Report):
     details: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
+    @property
+    def failed(self) -> bool:
+        """Whether the request would get an error that no rule asks for."""
+        return self.status is not None and self.status >= 400 and not any(tried.responds for tried in self.tried)
+
 
 class SeenReport(_Report):
     """An instance that a source has seen. `used`: it is among the endpoints that proxies get; else `reason` (a word)
-    and `detail` (a sentence, with what to do) say why not."""
+    and `detail` (a sentence, with what to do) say why not.
+
+    `service_port` is what callers dial, 0 where the instance is behind no port; `port` is the instance's own.
+    `weight` is what the source says, `given` what proxies get. `held`: the source does not have it any more, and that
+    waits to be confirmed.
+    """
 
     source: str
     service: str
+    service_port: int
     address: str
     port: int
     instance: str = ""
@@ -72,8 +82,11 @@ class SeenReport(_Report):
     detail: str = ""
     health: str = ""
     weight: int = 0
+    given: int = 0
     zone: str = ""
+    machine: str = ""
     labels: dict[str, str] = {}
+    held: bool = False
 
 
 class EndpointReport(_Report):
@@ -84,7 +97,3 @@ class EndpointReport(_Report):
     seen: tuple[SeenReport, ...] = ()
     watched: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
-
-
-Kind = Literal["endpoint", "route"]
-"""What can be explained."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from mesh.caller import Caller
 from mesh.mesh import Mesh
 from mesh.rule import Forward, Redirect, Respond, Rule
 from mesh.service import Health
@@ -16,7 +17,7 @@ from swashplate.explain.matching import Verdict, habits_of, verdict
 from swashplate.explain.policies import answered, details, redirected
 from swashplate.explain.reports import DestinationReport, RouteReport, TriedReport
 from swashplate.explain.request import Request
-from swashplate.explain.takers import Place, Taker, caller_of, of_caller, of_frontend, of_service
+from swashplate.explain.takers import Place, Taker, of_caller, of_frontend, of_service
 from swashplate.explain.wire import Wire, by_health, by_zone, host_for, virtual_hosts
 from xds.resources.node import Node
 from xds.resources.snapshot import Snapshot
@@ -29,13 +30,14 @@ _NONE: Final = "`no healthy upstream`"
 class Question:
     """A request of a node, and all that the answer is made of: the `view` is one with its virtual hosts in the table.
 
-    `namespace` is the default one.
+    `caller` is the one that the node is, if it has one's view; `namespace` is the default one.
     """
 
     request: Request
     node: Node
     view: Snapshot
     mesh: Mesh
+    caller: Caller | None
     namespace: str
     place: Place
 
@@ -68,7 +70,7 @@ def explain_route(question: Question) -> RouteReport:
 
 
 def _taker(question: Question, wire: Wire) -> Taker | None:
-    caller = caller_of(question.node, wire)
+    caller = question.caller
     found = host_for(question.request.host, virtual_hosts(question.view))
     if caller is None:
         return of_service(found, wire, question.place) if found is not None else None
@@ -82,7 +84,10 @@ def _by_rules(question: Question, taker: Taker, start: RouteReport) -> RouteRepo
     for index, rule in enumerate(taker.rules):
         said = verdict(rule, question.request, habits)
         place = taker.place(index)
-        tried.append(TriedReport(rule=rule.name, place=place, taken=said.taken, reasons=said.reasons))
+        responds = said.taken and not isinstance(rule.action, Forward)
+        tried.append(
+            TriedReport(rule=rule.name, place=place, taken=said.taken, reasons=said.reasons, responds=responds)
+        )
         if said.taken:
             notes = (*start.notes, *_notes(taker, rule, said))
             return _taken(taker, rule, _with(start, tried=tuple(tried), notes=notes))

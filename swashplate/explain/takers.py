@@ -8,7 +8,6 @@ from mesh.rule import BrokenRoutes, Rule
 from mesh.service import Protocol
 from mesh.split import Destination
 from swashplate.explain.wire import Behind, Found, Wire
-from xds.resources.node import Node
 from xds.translate.callers.frontends import frontend_name
 from xds.translate.callers.names import full_name, host_name
 from xds.translate.callers.parts import rules_of
@@ -70,13 +69,6 @@ def _notes(subject: Subject, port: CalledPort) -> tuple[str, ...]:
     if subject.service is None:
         notes.append(f"the service {subject.name} has not been discovered")
     return tuple(notes)
-
-
-def caller_of(node: Node, wire: Wire) -> Caller | None:
-    """The caller that the node is, whose routing is written for it alone."""
-    service = node.metadata.get("service")
-    named = service if isinstance(service, str) and service else node.cluster
-    return wire.mesh.callers.get(named) or wire.mesh.callers.get(node.cluster)
 
 
 def of_caller(found: Found, caller: Caller, wire: Wire) -> Taker | None:

@@ -158,7 +158,7 @@ def world() -> tuple[Mesh, list[Request]]:
 
 
 def explained(whole: Mesh, view: Snapshot, node: Node, request: Request) -> int:
-    question = Question(request, node, view, whole, "default", lambda source, _: source)
+    question = Question(request, node, view, whole, None, "default", lambda source, _: source)
     status = explain_route(question).status
     assert status is not None
     return status

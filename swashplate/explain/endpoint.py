@@ -1,0 +1,83 @@
+"""What became of an instance: used, or left out and why. Where nobody has it: what is watched, and what to check."""
+
+from collections.abc import Iterator, Mapping
+
+from discovery.explain import Seen
+from discovery.registry import Registry
+from discovery.source import Source
+from swashplate.explain.reports import EndpointReport, SeenReport
+from swashplate.status import CONSUL, KUBERNETES, SERVICE_FILES
+
+
+def explain_endpoint(
+    asked: str,
+    registry: Registry,
+    sources: Mapping[str, Source],
+    selections: Mapping[str, tuple[str, ...]],
+    namespace: str,
+) -> EndpointReport:
+    """`asked` is an address, with a port or not, or an instance's name. `selections` say, for each source, what of it
+    is left out by settings; `namespace` is the default one."""
+    seen = registry.explain(asked)
+    if seen:
+        return EndpointReport(asked=asked, seen=tuple(_report(one, namespace) for one in seen))
+    watched = []
+    for name, source in sources.items():
+        watched.append(f"{name}: {'; '.join((source.place, *selections.get(name, ())))}")
+    advice = [*_similar(asked, registry), *_checks(sources, selections)]
+    return EndpointReport(asked=asked, watched=tuple(watched), advice=tuple(advice))
+
+
+def _report(one: Seen, namespace: str) -> SeenReport:
+    return SeenReport(
+        source=one.source,
+        service=one.service.within(namespace),
+        service_port=one.service_port,
+        address=one.address,
+        port=one.port,
+        instance=one.instance,
+        used=one.used,
+        reason=str(one.reason or ""),
+        detail=one.detail,
+        health=str(one.health or ""),
+        weight=one.weight,
+        given=one.given,
+        zone="/".join(part for part in one.locality if part),
+        machine=one.node,
+        labels=dict(sorted(one.labels)),
+        held=one.held_since is not None,
+    )
+
+
+def _similar(asked: str, registry: Registry) -> Iterator[str]:
+    if near := registry.similar(asked):
+        yield f"several instances have {asked} in their name: {', '.join(near)}"
+
+
+def _checks(sources: Mapping[str, Source], selections: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    """What to look at, source by source."""
+    if not sources:
+        yield "this server discovers nothing: it was given neither --services nor --kubernetes nor --consul"
+    for name, source in sources.items():
+        freshness = source.freshness
+        if freshness.synced_at is None:
+            yield f"{name} has not been heard yet: {freshness.error or 'its first answer is on the way'}"
+        elif freshness.error:
+            yield f"{name} is not heard at the moment, so what is new there is not known: {freshness.error}"
+        yield from (f"{name}: {note}" for note in source.notes)
+        chosen = f" (only {', '.join(selections[name])})" if selections.get(name) else ""
+        if (check := _CHECKS.get(name)) is not None:
+            yield check.format(chosen=chosen)
+
+
+_CHECKS = {
+    SERVICE_FILES: "service-files: is it in a file there, and is that file without errors in `swashplate status`?",
+    KUBERNETES: (
+        "kubernetes: is it behind a Service that is watched{chosen}? `kubectl get endpointslices -A` has the address "
+        "of every pod that is; a pod without one has no Service that selects it"
+    ),
+    CONSUL: (
+        "consul: is it registered as an instance of a service that is watched{chosen}? "
+        "`consul catalog services -tags` lists the services that this token may see"
+    ),
+}
