@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from discovery.lighthouse.stack import Stack, stack_of
-from mesh.service import Service, ServiceName
+from mesh.service import Protocol, Service, ServiceName
 
 _NONE: Final[Mapping[ServiceName, Service]] = MappingProxyType({})
 
@@ -35,14 +35,19 @@ class KnownServices:
         self._stacks: dict[str, dict[str, Stack]] = {}
 
     def tell(self, services: Mapping[ServiceName, Service]) -> frozenset[str]:
-        """These are known now; the names (and units) whose services are not the identical ones any more."""
+        """These are known now; the names (and units) of those that came, went, or have other ports than before.
+
+        Endpoints that come and go mean nothing here, unless they are the first or the last.
+        """
         old, self._services = self._services, services
-        gone = old.keys() - services.keys()
-        changed = gone | {name for name, service in services.items() if old.get(name) is not service}
-        for name in changed:
-            self._index(name, is_there=name in services)
-        stacks = {name.name: stack_of(name.name) for name in changed}
-        return frozenset((*stacks, *(stack.unit for stack in stacks.values() if stack is not None)))
+        news = {name for name, service in services.items() if old.get(name) is not service}
+        changed = {name for name in news if name not in old or _shape(old[name]) != _shape(services[name])}
+        told: set[str] = set()
+        for name in changed | (old.keys() - services.keys()):
+            told.add(name.name)
+            if (stack := self._index(name, is_there=name in services)) is not None:
+                told.add(stack.unit)
+        return frozenset(told)
 
     def find(self, stack: str, near: str) -> Found | None:
         """The service that `stack` is, for a caller that names it in Nelson's namespace `near`."""
@@ -70,7 +75,7 @@ class KnownServices:
         found = self.find(stack, near)
         return found is not None and any(port.endpoints for port in found.service.ports)
 
-    def _index(self, name: ServiceName, *, is_there: bool) -> None:
+    def _index(self, name: ServiceName, *, is_there: bool) -> Stack | None:
         namespaces = self._namespaces.setdefault(name.name, set())
         (namespaces.add if is_there else namespaces.discard)(name.namespace)
         if not namespaces:
@@ -82,3 +87,8 @@ class KnownServices:
                 del stacks[name.name]
             if not stacks:
                 del self._stacks[stack.unit]
+        return stack
+
+
+def _shape(service: Service) -> tuple[tuple[str, int, Protocol, bool], ...]:
+    return tuple((port.name, port.number, port.protocol, bool(port.endpoints)) for port in service.ports)

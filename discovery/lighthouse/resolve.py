@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 from discovery.lighthouse import codes
@@ -11,7 +13,7 @@ from discovery.lighthouse.parse import Dependencies, Dependency, Entries, Entry,
 from discovery.lighthouse.stack import outwards, stack_of
 from mesh.caller import Caller, CallerHost, Frontend
 from mesh.service import Port, Protocol, ServiceName
-from mesh.split import ServiceRef, Split
+from mesh.split import ServiceRef, Share, Split, apportion
 from operator_files.problem import Code
 from operator_files.yaml import Loc
 
@@ -138,7 +140,7 @@ class _Resolver:
         ports = {stack: self._port_named(stack, entry.label) for stack in stacks}
         refs = dict.fromkeys(self._ref(kind, stack, self._home, (entry.label,), entry.loc) for stack in stacks)
         protocol = next((port.protocol for port in ports.values() if port is not None), Protocol.HTTP1)
-        return Frontend(name, entry.port, protocol, Split.of_weights((ref, 1) for ref in refs))
+        return Frontend(name, entry.port, protocol, _by_weights(tuple(refs), (1,) * len(refs)))
 
     def _port_named(self, stack: str, label: str) -> Port | None:
         found = self._known.find(stack, self._home)
@@ -149,7 +151,7 @@ class _Resolver:
         for target in targets:
             ref = self._ref(kind, target.stack, route.namespace, (target.port, route.port_name), loc)
             weights[ref] = weights.get(ref, 0) + target.weight
-        return Split.of_weights(weights.items())
+        return _by_weights(tuple(weights), tuple(weights.values()))
 
     def _ref(self, kind: Kind, stack: str, near: str, ports: tuple[int | str, ...], loc: Loc) -> ServiceRef:
         """The stack's service and the first of these ports that it has, else its main one.
@@ -171,6 +173,16 @@ class _Resolver:
 
     def _note(self, kind: Kind, code: Code, message: str, loc: Loc, fix: str = "") -> None:
         self.notes.append(Note(kind, code, message, loc, fix))
+
+
+def _by_weights(refs: tuple[ServiceRef, ...], weights: tuple[int, ...]) -> Split:
+    return Split(tuple(Share(ref, share) for ref, share in zip(refs, _shares(weights), strict=True)))
+
+
+@lru_cache(maxsize=4096)
+def _shares(weights: tuple[int, ...]) -> tuple[int, ...]:
+    """As `Split.of_weights` has them. All callers of a service that is shifted have the same."""
+    return tuple(apportion([Fraction(weight) for weight in weights]))
 
 
 def _is_of(stack: str, entry: Entry) -> bool:

@@ -4,12 +4,13 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from discovery.lighthouse.known import KnownServices
 from discovery.lighthouse.source import LighthouseSource
 from mesh.caller import Caller
-from mesh.service import Service, ServiceName
+from mesh.service import Endpoint, Service, ServiceName
 from mesh.split import ServiceRef
 from operator_files.problem import Problem
 from operator_files.store import LastGoodStore
@@ -199,6 +200,17 @@ async def test_a_change_of_a_service_moves_those_who_call_it_and_nobody_else() -
         (host,) = now.callers["caller"].hosts
         assert host.split.shares[0].to == ServiceRef(ServiceName("default", OLD), 9000)
         assert list(now.told[-1]) == ["caller"]
+
+
+def test_endpoints_that_come_and_go_are_no_change_of_a_caller() -> None:
+    services = known(service(OLD), service(NEW))
+    index = KnownServices("default")
+    assert index.tell(services) == {OLD, NEW, "howdy-http"}
+    (port,) = services[ServiceName("default", OLD)].ports
+    more = replace(port, endpoints=(*port.endpoints, Endpoint("10.0.0.2", 9000)))
+    scaled = {**services, **known(Service(ServiceName("default", OLD), (more,)))}
+    assert index.tell(scaled) == frozenset()
+    assert index.tell({**scaled, **known(service(OLD, empty=True))}) == {OLD, "howdy-http"}
 
 
 async def test_a_stack_that_comes_later_gets_its_load_balancers_listener() -> None:
