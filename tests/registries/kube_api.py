@@ -224,7 +224,11 @@ class Namespace:
         state = "True" if ready else "False"
         conditions = [{"type": name, "status": state} for name in ("Ready", "ContainersReady")]
         addresses = {"podIP": ips[0], "podIPs": [{"ip": ip} for ip in ips]} if ips else {}
-        status = {"phase": "Running", "conditions": conditions, **addresses}
+        container = {
+            "name": "main", "image": "none", "imageID": "", "restartCount": 0, "started": True, "ready": ready,
+            "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}},
+        }  # fmt: skip
+        status = {"phase": "Running", "conditions": conditions, "containerStatuses": [container], **addresses}
         await self.api.call("PATCH", f"{self.path}/pods/{pod}/status", {"status": status})
 
     async def label(self, pod: str, **labels: str | None) -> None:
