@@ -99,12 +99,16 @@ class LighthouseSource:
 
     @property
     def freshness(self) -> Freshness:
-        """Of all keys together: the oldest look, and whatever is in the way."""
+        """Of all keys together: the oldest look, and whatever is in the way.
+
+        Balancers' keys that could never be read are an error, and no reason to serve nobody: with a token for the
+        other keys only, nothing would ever be ready.
+        """
         each = [follower.freshness for follower in self._followers.values()]
-        synced = [one.synced_at for one in each]
+        synced = [one.synced_at for one in each if one.synced_at is not None]
         stale = [one.stale_since for one in each if one.stale_since is not None]
         return Freshness(
-            synced_at=min((at for at in synced if at is not None), default=None) if None not in synced else None,
+            synced_at=min(synced) if self._looked and synced else None,
             stale_since=min(stale, default=None),
             error="; ".join(one.error for one in each if one.error),
             stored=self._stored,
@@ -151,15 +155,17 @@ class LighthouseSource:
 
     @property
     def _complete(self) -> bool:
-        """Whether what there is of a caller is all of it. Balancers' keys that cannot be read hold up nobody else.
+        """Whether what there is of a caller is all of it.
 
         An earlier life that left any keys knew all kinds of them: of what it left none there was none.
         """
-        if not self._knows_services:
-            return False
+        return self._knows_services and (self._looked or self._stored)
+
+    @property
+    def _looked(self) -> bool:
+        """At all kinds of keys, or for balancers' ones it was tried."""
         others = (follower.freshness for follower in self._balancers.values())
-        looked = self._discovery.freshness.ready and all(one.ready or one.error for one in others)
-        return looked or self._stored
+        return self._discovery.freshness.synced_at is not None and all(one.ready or one.error for one in others)
 
     @property
     def _stored(self) -> bool:

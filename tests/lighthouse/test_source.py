@@ -172,13 +172,24 @@ async def test_callers_wait_for_all_kinds_of_keys() -> None:
         await now.until(lambda: now.callers == {})
 
 
+async def test_callers_wait_for_discovery_keys_that_cannot_be_read() -> None:
+    there = stacks()
+    there.fail("permission denied")
+    async with life(there, None, Shelf(keys.V2, {"lb": balancer("howdy-http")})) as now:
+        await now.until(lambda: now.errors != [])
+        assert now.told == []
+        assert not now.source.freshness.ready
+
+
 async def test_load_balancers_keys_that_cannot_be_read_hold_up_no_caller() -> None:
     v1 = Shelf(keys.V1)
     v1.fail("permission denied")
     async with life(stacks(caller=blob(84, 16)), v1) as now:
         await now.until(lambda: "caller" in now.callers)
         assert now.errors == ["consul:nelson/loadbalancers/v1/ cannot be read: permission denied"]
-        assert not now.source.freshness.ready
+        assert now.source.freshness.ready
+        assert now.source.freshness.error == now.errors[0]
+        assert now.source.freshness.stale_since == 1000.0
 
 
 async def test_what_status_says_of_the_keys_is_that_of_all_kinds() -> None:
