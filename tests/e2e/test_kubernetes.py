@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -11,15 +11,13 @@ import pytest
 import pytest_asyncio
 
 from tests.e2e.harness.envoy import Envoy
-from tests.e2e.harness.pods import Pod, Pods, kubernetes_flags
+from tests.e2e.harness.following import Following
+from tests.e2e.harness.pods import Pods, kubernetes_flags
 from tests.e2e.harness.site import Site
 from tests.e2e.harness.wait import until
 from tests.registries.kube_api import KubeApi, Namespace
 
 pytestmark = [pytest.mark.envoy, pytest.mark.own_network]
-
-SOON_S = 5.0
-"""What is promised is a second, on a machine that has nothing else to do."""
 
 CHECKED = {
     "subsets": {"all": {"app": "web"}},
@@ -30,29 +28,13 @@ CHECKED = {
 log = logging.getLogger(__name__)
 
 
-class Fleet:
+class Fleet(Following):
     """The service `web` in a namespace of its own, a control plane that follows it, and an Envoy that calls it."""
 
     def __init__(self, namespace: Namespace, pods: Pods, site: Site, envoy: Envoy) -> None:
+        super().__init__(site, envoy, "web")
         self.namespace = namespace
         self.pods = pods
-        self.site = site
-        self.envoy = envoy
-        self.cluster = "web"
-
-    async def reached(self, pods: Collection[Pod], begun: float, within: float = SOON_S) -> float:
-        """Seconds from then until Envoy has exactly these pods as healthy endpoints."""
-        wanted = {pod.endpoint for pod in pods}
-
-        async def same() -> bool:
-            hosts = await self.envoy.hosts(self.cluster)
-            return {host for host, health in hosts.items() if health == "HEALTHY"} == wanted
-
-        try:
-            await until(same, f"Envoy's endpoints to be {wanted}", within)
-        except TimeoutError as error:
-            raise TimeoutError(f"{error}\n{self.site.control.tail()}") from None
-        return time.monotonic() - begun
 
 
 @pytest_asyncio.fixture
@@ -97,12 +79,7 @@ async def test_what_is_gone_is_out_within_a_second(fleet: Fleet, routes: dict[st
     begun = time.monotonic()
     for pod in pods[1:]:
         await fleet.namespace.remove(pod.name)
-
-    async def none_left() -> bool:
-        return await fleet.envoy.hosts(fleet.cluster) == {}
-
-    await until(none_left, "Envoy to have no endpoint of what was scaled to zero", SOON_S)
-    log.info("from scaled to zero to none in Envoy: %.3f s", time.monotonic() - begun)
+    log.info("from scaled to zero to none in Envoy: %.3f s", await fleet.emptied(begun))
     served = [pod.requests for pod in pods[1:]]
     async with fleet.site.load("web", connections=1) as load:
         assert {answer.status for answer in await load.more(5)} == {503}

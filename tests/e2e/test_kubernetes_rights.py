@@ -26,7 +26,7 @@ SETTINGS = {
 
 def rbac(flags: list[str], account: str) -> str:
     """What the command prints."""
-    command = [Path(sys.executable).with_name("swashplate"), "rbac", *flags, "--service-account", account]
+    command = [str(Path(sys.executable).with_name("swashplate")), "rbac", *flags, "--service-account", account]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 

@@ -3,7 +3,7 @@
 For tests in a network of their own (tests/registries/own_network.py).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -29,11 +29,13 @@ class Pod:
     def requests(self) -> int:
         return self._upstream.requests
 
-    async def start(self, *, ready: bool = True, labels: Mapping[str, str] | None = None) -> None:
+    async def start(self, *, ready: bool = True) -> None:
         await self._upstream.start(PORT)
-        await self._namespace.pod(
-            self.name, self.address, app=self._app, labels=labels, ports={"http": PORT}, ready=ready
-        )
+        await self.announce(ready=ready)
+
+    async def announce(self, *, ready: bool = True) -> None:
+        """Kubernetes is told of it; once more, where it has forgotten."""
+        await self._namespace.pod(self.name, self.address, app=self._app, ports={"http": PORT}, ready=ready)
 
     async def ready(self, ready: bool = True) -> None:
         await self._namespace.ready(self.name, ready)
