@@ -21,10 +21,11 @@ class Backoff:
         self._limit_s = limit_s
         self.attempts = 0
 
-    def next(self, at_least_s: float = 0.0) -> float:
-        """The wait after one more failure, in seconds. `at_least_s` is what the server asked for."""
+    def next(self, at_least_s: float = 0.0, *, at_most_s: float = float("inf")) -> float:
+        """The wait after one more failure, in seconds. `at_least_s` is what the server asked for; `at_most_s` is a
+        lower limit for this kind of failure."""
         # Bounded before the power: after days of failures 2.0**attempts is no float any more.
-        whole = min(self._first_s * 2.0 ** min(self.attempts, 32), self._limit_s)
+        whole = min(self._first_s * 2.0 ** min(self.attempts, 32), self._limit_s, at_most_s)
         self.attempts += 1
         return max(self._uniform(whole / 2, whole), min(at_least_s, RETRY_AFTER_LIMIT_S))
 

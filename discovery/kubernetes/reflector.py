@@ -33,13 +33,13 @@ INITIAL_SILENCE_S: Final = 10.0
 STEADY_S: Final = 2.0
 """A watch that lives as long as this works; one that does not is a failure, even where it ended well."""
 WATCH_S: Final = (300.0, 600.0)
-REFUSED_S: Final = 30.0
-"""How often to try what the server forbids or does not have: it takes a person to change that."""
+UNREACHABLE_S: Final = 10.0
+"""The longest wait while nothing answers: such attempts cost the server nothing, and its return is seen soon."""
 QUIET_ATTEMPTS: Final = 3
 """So many lost histories or short watches in a row are nobody's business: an API server that starts makes them."""
-_REFUSED: Final = {
-    403: "what was known stays; `swashplate rbac` prints the rights that are needed",
-    404: "what was known stays; this server does not have the resource",
+_ADVICE: Final = {
+    403: "; what was known stays; `swashplate rbac` prints the rights that are needed",
+    404: "; what was known stays; this server does not have the resource",
 }
 _NO_STREAM: Final = frozenset({400, 405, 406, 415, 422})
 """What servers answer that cannot begin a watch with all objects; 422 where the feature is off."""
@@ -80,7 +80,8 @@ class Reflector(Generic[T]):
         self._backoff = Backoff(uniform)
         self._version = ""
         self._streams = True
-        self._interrupted = self._lived = False
+        self._interrupted = self._lived = self._expired = False
+        self._unreached = 0
         self._malformed_at: str | None = None
         self._ask = asyncio.Event()
 
@@ -240,6 +241,7 @@ class Reflector(Generic[T]):
 
     def _steady(self) -> None:
         self._lived = True
+        self._unreached = 0
         self._backoff.reset()
         self._heard()
 
@@ -251,21 +253,31 @@ class Reflector(Generic[T]):
 
     def _ended(self, error: KubernetesError | None) -> float:
         """What the end of a turn means; the wait before the next, in seconds."""
-        if isinstance(error, ApiError) and error.expired:
+        expired = isinstance(error, ApiError) and error.expired
+        again, self._expired = self._expired and not self._lived, expired
+        if expired:
             self._version = ""
         elif isinstance(error, MalformedError):
             # What is malformed once may have been damaged on its way; twice at the same place, it is in the history.
-            self._version, self._malformed_at = (
-                ("", None) if self._malformed_at == self._version else (self._version, self._version)
-            )
-        elif isinstance(error, ApiError) and error.status in _REFUSED:
-            self._failed(f"{self._source.name}: {error}; {_REFUSED[error.status]}")
-            return self._uniform(0.9 * REFUSED_S, 1.1 * REFUSED_S)
-        expected = error is None or (isinstance(error, ApiError) and error.expired)
-        if self._lived and (expected or type(error) is UnreachableError):
-            return 0.0  # it worked, and connections do end
-        if not expected or self._backoff.attempts >= QUIET_ATTEMPTS:
+            twice = self._malformed_at == self._version
+            self._malformed_at = None if twice else self._version
+            self._version = "" if twice else self._version
+        # Connections do end, and history does: what worked goes on at once.
+        if (expired and not again) or (self._lived and (error is None or type(error) is UnreachableError)):
+            return 0.0
+        if error is not None and not expired:
+            self._failed(f"{self._source.name}: {error}{_advice(error)}")
+        elif self._backoff.attempts >= QUIET_ATTEMPTS:
             self._failed(f"{self._source.name}: {error or 'watches end as soon as they begin'}")
+        return self._next_wait(error)
+
+    def _next_wait(self, error: KubernetesError | None) -> float:
+        if isinstance(error, UnreachableError):
+            self._unreached += 1
+            return self._backoff.next(at_most_s=UNREACHABLE_S)
+        if self._unreached >= QUIET_ATTEMPTS:
+            self._backoff.reset()  # it is there again: what it answers while it starts is another matter
+        self._unreached = 0
         return self._backoff.next(_retry_after_s(error))
 
     def _failed(self, reason: str) -> None:
@@ -282,6 +294,10 @@ class _NoStreamError(Exception):
 
 class _SilentError(UnreachableError):
     """A watch without an event or a bookmark for too long."""
+
+
+def _advice(error: KubernetesError) -> str:
+    return _ADVICE.get(error.status, "") if isinstance(error, ApiError) else ""
 
 
 def _retry_after_s(error: KubernetesError | None) -> float:

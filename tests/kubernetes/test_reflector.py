@@ -1,0 +1,334 @@
+"""What a reflector tells of, and from what it knows it: lists, streams, watches, and second lists."""
+
+import asyncio
+
+import pytest
+
+from discovery.kubernetes.objects import Key
+from tests.kubernetes.double.model import ModelApi, Streams
+from tests.kubernetes.double.seat import Seat, seated, settle
+
+A, B, C = Key("a", "a"), Key("a", "b"), Key("a", "c")
+
+
+def two(streams: Streams = "yes", page: int = 500) -> ModelApi:
+    api = ModelApi(streams=streams, page=page)
+    api.put("a", "one")
+    api.put("b", "one")
+    return api
+
+
+@pytest.mark.parametrize("streams", ["yes", "refused", "unending", "ignored"])
+def test_the_first_objects_come_as_one_batch_that_is_not_live(streams: Streams) -> None:
+    async def scenario(seat: Seat) -> None:
+        await asyncio.sleep(15)
+        assert seat.contents == seat.api.contents
+
+    seat = seated(scenario, lambda: two(streams))
+    assert [(set(batch.changes), batch.live) for _, batch in seat.batches] == [({A, B}, False)]
+    assert seat.reflector.freshness.ready
+
+
+@pytest.mark.parametrize(("streams", "verbs"), [("yes", ["stream"]), ("refused", ["stream", "list", "watch"])])
+def test_a_server_that_streams_is_not_asked_for_a_list(streams: Streams, verbs: list[str]) -> None:
+    seat = seated(lambda _: settle(), lambda: two(streams))
+    assert [asked.verb for asked in seat.api.asked] == verbs
+
+
+def test_a_stream_without_an_end_of_its_beginning_is_given_up_after_ten_seconds_and_not_tried_again() -> None:
+    async def scenario(seat: Seat) -> None:
+        await asyncio.sleep(9.9)
+        assert not seat.reflector.freshness.ready
+        await asyncio.sleep(0.2)
+        assert seat.contents == seat.api.contents
+        seat.api.expire_live()
+        await asyncio.sleep(60)
+
+    seat = seated(scenario, lambda: two("unending"))
+    assert [asked.verb for asked in seat.api.asked] == ["stream", "list", "watch", "list", "watch"]
+
+
+def test_an_empty_first_list_is_told_too() -> None:
+    seat = seated(lambda _: settle())
+    assert [dict(batch.changes) for _, batch in seat.batches] == [{}]
+    assert not seat.reflector.doubted
+
+
+def test_pages_make_one_list() -> None:
+    def api() -> ModelApi:
+        api = ModelApi(streams="refused", page=7)
+        for number in range(50):
+            api.put(f"s{number}")
+        return api
+
+    seat = seated(lambda _: settle(), api)
+    assert seat.contents == seat.api.contents
+    assert seat.api.count("list") == 8
+
+
+def test_a_list_whose_pages_expire_is_asked_for_in_one() -> None:
+    def api() -> ModelApi:
+        api = two("refused", page=1)
+        api.expire_pages = 1
+        return api
+
+    seat = seated(lambda _: settle(), api)
+    assert seat.contents == seat.api.contents
+    assert [asked.params.get("limit") for asked in seat.api.asked if asked.verb == "list"] == ["500", "500", None]
+
+
+def test_events_are_live_and_at_once() -> None:
+    async def scenario(seat: Seat) -> None:
+        await asyncio.sleep(100)
+        seat.api.put("c", "new")
+        await settle()
+        assert (seat.last.live, set(seat.last.changes)) == (True, {C})
+        seat.api.delete("a")
+        await settle()
+        assert (seat.last.live, dict(seat.last.changes)) == (True, {A: None})
+        assert seat.contents == seat.api.contents
+
+    seated(scenario, two)
+
+
+def test_a_new_version_of_the_same_content_is_not_told() -> None:
+    async def scenario(seat: Seat) -> None:
+        await settle()
+        before = len(seat.batches)
+        seat.api.put("a", "one")
+        await settle()
+        assert len(seat.batches) == before
+
+    seated(scenario, two)
+
+
+def test_a_watch_that_ends_in_its_time_goes_on_where_it_was_without_a_list() -> None:
+    async def scenario(seat: Seat) -> None:
+        await asyncio.sleep(3600)
+        seat.api.put("c")
+        await settle()
+        assert seat.live_at(C)
+
+    seat = seated(scenario, two)
+    assert seat.api.count("list") == 0
+    assert seat.api.count("stream") == 1
+    assert 6 <= seat.api.count("watch") <= 12
+    assert all(300 <= float(asked.params["timeoutSeconds"]) <= 600 for asked in seat.api.asked)
+    assert seat.states == [""], "an end in its time is nothing to tell of"
+
+
+def test_what_happened_while_the_connection_was_lost_is_seen_and_live() -> None:
+    async def scenario(seat: Seat) -> None:
+        await asyncio.sleep(10)
+        seat.api.cut()
+        seat.api.delete("a")
+        seat.api.put("c")
+        await settle()
+        assert seat.contents == seat.api.contents
+        assert seat.live_at(A)
+        assert seat.live_at(C)
+
+    seat = seated(scenario, two)
+    assert seat.api.count("stream") == 1
+    assert seat.states == [""]
+
+
+def lost_history(seat: Seat) -> None:
+    """The connection and the history are gone, and meanwhile an object was deleted and one made."""
+    seat.api.cut()
+    seat.api.delete("a")
+    seat.api.put("c")
+    seat.api.compact()
+
+
+def test_after_lost_history_the_differences_are_told_but_are_not_live() -> None:
+    async def scenario(seat: Seat) -> None:
+        await asyncio.sleep(10)
+        lost_history(seat)
+        await settle()
+        assert not seat.last.live
+        assert seat.last.changes.keys() == {A, C}
+        assert seat.last.changes[A] is None
+        assert seat.reflector.unconfirmed == {A}
+
+    seated(scenario, two)
+
+
+@pytest.mark.parametrize("streams", ["yes", "refused"])
+def test_what_is_missing_is_confirmed_by_a_second_list(streams: Streams) -> None:
+    async def scenario(seat: Seat) -> None:
+        await asyncio.sleep(10)
+        lost_history(seat)
+        await asyncio.sleep(4.9)
+        assert not seat.confirmed
+        await asyncio.sleep(0.2)
+        assert seat.last.confirmed == {A}
+        assert seat.last.asked_again
+        assert not seat.reflector.unconfirmed
+        requests = len(seat.api.asked)
+        await asyncio.sleep(100)
+        assert len(seat.api.asked) == requests, "nothing more to ask"
+
+    seated(scenario, lambda: two(streams))
+
+
+def test_a_change_that_only_a_list_showed_is_confirmed_too() -> None:
+    async def scenario(seat: Seat) -> None:
+        await asyncio.sleep(10)
+        seat.api.cut()
+        seat.api.put("a", "emptied")
+        seat.api.compact()
+        await asyncio.sleep(6)
+        assert seat.confirmed == {A}
+
+    seated(scenario, two)
+
+
+def test_what_is_in_the_second_list_after_all_is_not_confirmed_as_missing() -> None:
+    async def scenario(seat: Seat) -> None:
+        await asyncio.sleep(10)
+        a, b = seat.api.objects[A], seat.api.objects[B]
+        del seat.api.objects[A]  # a list that is wrong, not an event
+        seat.api.expire_live()
+        await settle()
+        assert seat.contents.keys() == {B}
+        seat.api.objects.update({A: a, B: b})
+        await asyncio.sleep(5)
+        assert seat.contents == seat.api.contents
+        assert seat.last.changes.keys() == {A}
+        assert not seat.confirmed
+        await asyncio.sleep(5)
+        assert seat.confirmed == {A}
+        assert seat.contents == seat.api.contents
+
+    seated(scenario, two)
+
+
+def test_an_event_settles_what_a_list_left_open() -> None:
+    async def scenario(seat: Seat) -> None:
+        await asyncio.sleep(10)
+        lost_history(seat)
+        await settle()
+        seat.api.put("a", "again")
+        await settle()
+        assert (seat.last.live, set(seat.last.changes)) == (True, {A})
+        requests = len(seat.api.asked)
+        await asyncio.sleep(30)
+        assert A not in seat.confirmed
+        assert seat.api.count() - requests <= 1
+        assert seat.contents == seat.api.contents
+
+    seated(scenario, two)
+
+
+def test_a_live_deletion_between_the_two_lists_is_told_at_once() -> None:
+    async def scenario(seat: Seat) -> None:
+        await asyncio.sleep(10)
+        lost_history(seat)
+        await asyncio.sleep(2)
+        seat.api.delete("b")
+        await settle()
+        assert (seat.last.live, dict(seat.last.changes)) == (True, {B: None})
+        await asyncio.sleep(10)
+        assert seat.confirmed == {A}
+        assert seat.contents == seat.api.contents
+
+    seated(scenario, two)
+
+
+def test_a_store_of_an_earlier_life_makes_the_first_list_asked_for_twice() -> None:
+    async def scenario(seat: Seat) -> None:
+        await settle()
+        assert not seat.last.asked_again
+        await asyncio.sleep(5)
+        assert seat.last.asked_again
+
+    seat = seated(scenario, two, earlier_life=True)
+    assert seat.api.count("list") == 1
+
+
+class TestAListThatIsWhollyEmpty:
+    """Nothing that the server answers by itself takes everything away; see the contract of `Batch`."""
+
+    def emptied(self, seat: Seat) -> None:
+        seat.api.lists_empty = True
+        seat.api.expire_live()
+
+    def test_is_not_confirmed_by_asking(self) -> None:
+        async def scenario(seat: Seat) -> None:
+            await asyncio.sleep(10)
+            self.emptied(seat)
+            await asyncio.sleep(1000)
+            assert seat.reflector.doubted
+            assert seat.reflector.unconfirmed == {A, B}
+            assert not seat.confirmed
+            assert not any(batch.asked_again for _, batch in seat.batches)
+
+        seated(scenario, two)
+
+    def test_is_confirmed_by_the_operator(self) -> None:
+        async def scenario(seat: Seat) -> None:
+            await asyncio.sleep(10)
+            self.emptied(seat)
+            await asyncio.sleep(100)
+            assert seat.reflector.confirm_missing() == {A, B}
+            assert seat.last.confirmed == {A, B}
+            assert seat.last.asked_again
+            assert not seat.reflector.doubted
+
+        seated(scenario, two)
+
+    def test_of_which_one_comes_back_is_asked_again(self) -> None:
+        async def scenario(seat: Seat) -> None:
+            await asyncio.sleep(10)
+            self.emptied(seat)
+            await asyncio.sleep(100)
+            seat.api.lists_empty = False
+            del seat.api.objects[B]
+            seat.api.put("a", "back")
+            await settle()
+            assert seat.live_at(A)
+            await asyncio.sleep(5)
+            assert seat.confirmed == {B}
+            assert seat.contents == seat.api.contents
+
+        seated(scenario, two)
+
+    def test_is_not_confirmed_either_when_only_the_second_is(self) -> None:
+        async def scenario(seat: Seat) -> None:
+            await asyncio.sleep(10)
+            lost_history(seat)
+            await settle()
+            seat.api.lists_empty = True
+            await asyncio.sleep(100)
+            assert not seat.confirmed
+            assert seat.contents == seat.api.contents
+            assert seat.api.count("list") <= 10
+            seat.api.lists_empty = False
+            await asyncio.sleep(60)
+            assert seat.confirmed == {A}
+
+        seated(scenario, two)
+
+    def test_of_an_earlier_life_is_doubted_from_the_start(self) -> None:
+        async def scenario(seat: Seat) -> None:
+            await asyncio.sleep(100)
+            assert seat.reflector.doubted
+            assert not any(batch.asked_again for _, batch in seat.batches)
+
+        seat = seated(scenario, ModelApi, earlier_life=True)
+        assert seat.api.count() == 1
+
+    def test_is_right_where_all_were_deleted_while_we_watched(self) -> None:
+        async def scenario(seat: Seat) -> None:
+            await asyncio.sleep(10)
+            seat.api.delete("a")
+            seat.api.delete("b")
+            await settle()
+            seat.api.expire_live()
+            await asyncio.sleep(100)
+            assert not seat.reflector.doubted
+            assert seat.live_at(A)
+            assert seat.live_at(B)
+
+        seated(scenario, two)
