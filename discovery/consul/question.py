@@ -62,6 +62,7 @@ class Question:
         self._backoff = Backoff(uniform, limit_s=BACKOFF_LIMIT_S)
         self._progress = Progress()
         self._rest_s = 0.0
+        self._went_well = False
         self._useless = 0
         self._woken = asyncio.Event()
         self._asking: asyncio.Future[Answer] | None = None
@@ -69,13 +70,15 @@ class Question:
     @property
     def failing(self) -> bool:
         """The last attempt failed."""
-        return self._backoff.attempts > 0
+        return self._backoff.attempts > 0 and not self._went_well
 
     async def heard(self, *, wait_s: float = WAIT_S, again: bool = False) -> tuple[Answer, Heard]:
         """The next good answer (status 200). `again`: without an index. Raises NoAnswerError.
 
         `wait_s`: how long the agent may hold the question.
         """
+        if self._went_well:  # whoever asked has not said otherwise since
+            self._backoff.reset()
         if again:
             self._progress = self._progress.from_start()
         await self._rest()
@@ -87,13 +90,14 @@ class Question:
         heard = self._progress.answered(answer.index, answer.body)
         self._useless = self._useless + 1 if waited and not heard.changed and self._moved(heard) else 0
         self._progress = heard.progress
-        self._backoff.reset()
+        self._went_well = True
         self._rest_s = min(USELESS_S * 2.0 ** min(self._useless, 8) / 2, USELESS_LIMIT_S) if self._useless else 0.0
         return answer, heard
 
     def failed(self, error: NoAnswerError, at_least_s: float = 0.0) -> NoAnswerError:
         """The last answer was none after all: the next one is asked for later, and without an index."""
         self._progress = self._progress.broken()
+        self._went_well = False
         self._rest_s = self._backoff.next(at_least_s)
         return error
 

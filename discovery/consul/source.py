@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from discovery.consul.blocking import Bucket, Worth
@@ -203,10 +204,11 @@ class ConsulSource:
         origin, roll = Origin(datacenter.name, service), datacenter.watches[service].roll
         in_force = dict(datacenter.grader.parts(service, roll.instances))
         for name, part in self._book.said_by(origin).items():
-            if name in in_force:
+            now = in_force.get(name, Part(exists=False))
+            if now.exists:
                 self._stay(origin, name)
             elif part.exists:
-                in_force[name] = Part()
+                in_force[name] = replace(now, exists=True)
                 self._linger(origin, name)
         wanted = datacenter.grader.parts(service, roll.present.values()) if roll.missing else None
         names = self._book.say(origin, in_force, wanted)
@@ -224,7 +226,10 @@ class ConsulSource:
 
     def _end(self, origin: Origin, name: ServiceName) -> None:
         self._lingering.pop((origin, name), None)
-        rest = {other: part for other, part in self._book.said_by(origin).items() if other != name}
+        rest = dict(self._book.said_by(origin))
+        rest[name] = replace(rest[name], exists=False)
+        if not rest[name].left_out:
+            del rest[name]
         self._publisher.publish(self._book.say(origin, rest), live=True)
 
     async def _look_again(self) -> None:
