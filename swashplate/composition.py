@@ -192,4 +192,5 @@ def translation_settings(settings: Settings) -> TranslationSettings:
         system_roots=settings.system_roots,
         vhds=settings.vhds,
         failures_to=XDS_CLUSTER if settings.top_errors else None,
+        locality=settings.locality,
     )

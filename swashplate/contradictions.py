@@ -5,8 +5,8 @@ from typing import Final
 
 import click
 
-from swashplate.registry_settings import consul_settings
-from swashplate.settings import Settings, flag
+from swashplate.registry_settings import ConsulFields, KubernetesFields, consul_settings
+from swashplate.settings import PATHS, Settings, flag
 from swashplate.status import CONSUL, KUBERNETES, SERVICE_FILES
 
 _NEEDS: Final = {
@@ -23,6 +23,14 @@ def refuse_contradictions(settings: Settings) -> None:
     """Raises click.UsageError with everything that does not go together."""
     if lines := list(contradictions(settings)):
         raise click.UsageError("\n".join(lines))
+
+
+def refuse_unreadable(settings: Settings) -> None:
+    """Raises OSError for a file that a registry's setting names and that cannot be read."""
+    for name in (*KubernetesFields.model_fields, *ConsulFields.model_fields):
+        if name in PATHS and (path := getattr(settings, name)) is not None:
+            with path.open("rb"):
+                pass
 
 
 def contradictions(settings: Settings) -> Iterator[str]:

@@ -13,7 +13,7 @@ from routes.book import RouteBook
 from routes.parse import Scope
 from swashplate.composition import translation_settings
 from swashplate.raw_sources import BOOTSTRAP_CLUSTERS, STRANGER, places
-from swashplate.settings import Settings
+from swashplate.settings import Settings, asks_registries, is_generated
 from swashplate.views import Views
 from xds.raw.book import RawBook
 from xds.raw.findings import findings
@@ -38,14 +38,16 @@ def read(settings: Settings, more_routes: Iterable[Path] = ()) -> Offline:
     route_files = _contents([*([settings.routes] if settings.routes else []), *more_routes])
     services = ServiceBook(settings.namespace).edited(service_files)
     book = RouteBook(Scope(settings.namespace))
-    if settings.services is not None:
+    # Registries are not asked, so with one of them nobody knows here what there is not.
+    known = settings.services is not None and not asks_registries(settings)
+    if known:
         book = book.with_services(services.services)
     routes = book.edited(route_files)
-    undiscovered = routes.against(services.services, strict=True) if settings.services is not None else ()
+    undiscovered = routes.against(services.services, strict=True) if known else ()
     mesh = Mesh().with_changes(services.services, routes.routes)
     raw_files = {name: _contents([place.root]) for name, place in places(settings).items()}
     raw = [RawBook(place.form).edited(raw_files[name]) for name, place in places(settings).items()]
-    views = Views(translation_settings(settings), generated=bool(settings.services or settings.routes or more_routes))
+    views = Views(translation_settings(settings), generated=is_generated(settings) or bool(more_routes))
     views.update(mesh, tuple(file for book in raw for file in book.files))
     lacking = findings(views.files, views.generated_view(STRANGER), BOOTSTRAP_CLUSTERS)
     raw_problems = [problem for book in raw for problem in book.problems]

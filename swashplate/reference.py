@@ -101,8 +101,15 @@ def _command(name: str) -> str:
     above = click.Context(main, info_name="swashplate", **main.context_settings)
     command = main.get_command(above, name)
     assert command is not None
+    return _help(command, above, name)
+
+
+def _help(command: click.Command, above: click.Context, name: str, depth: int = 2) -> str:
+    """The command's own text, and those of the commands below it."""
     context = click.Context(command, above, name, terminal_width=_WIDTH, max_content_width=_WIDTH)
-    return f"## swashplate {name}\n\n```\n{command.get_help(context)}\n```\n"
+    text = f"{'#' * depth} {context.command_path}\n\n```\n{command.get_help(context)}\n```\n"
+    below = command.commands.items() if isinstance(command, click.Group) else ()
+    return "\n".join([text, *(_help(each, context, called, depth + 1) for called, each in below)])
 
 
 def write() -> None:

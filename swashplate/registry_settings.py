@@ -150,11 +150,11 @@ class MergingFields(BaseModel):
             "`sources` goes before it."
         ),
     )
-    locality: Literal["none", "zone-aware", "failover"] = Field(
+    locality: Literal["none", "zone_aware", "failover"] = Field(
         "none",
         description=(
             "How callers prefer endpoints of their own zone, where a service's route file does not say: not at all; "
-            "while these can take it (zone-aware); as long as one of these is healthy (failover)."
+            "while these can take it (zone_aware); as long as one of these is healthy (failover)."
         ),
     )
 

@@ -240,6 +240,9 @@ ENVIRONMENT_ONLY: Final = ("consul_token",)
 SOURCES: Final = ("services", "routes", "resources", "rotor_static", "kubernetes", "consul")
 """Settings that each name something to serve from."""
 
+OF_REGISTRIES: Final = (*KubernetesFields.model_fields, *ConsulFields.model_fields, *MergingFields.model_fields)
+"""Settings of discovery from registries."""
+
 KUBERNETES_RIGHTS: Final = (
     *("kubernetes_namespaces", "kubernetes_namespace_selector", "kubernetes_pods", "kubernetes_pod_labels", "nelson"),
 )
@@ -249,6 +252,11 @@ KUBERNETES_RIGHTS: Final = (
 def has_source(settings: Settings) -> bool:
     """Whether there is anything to serve from."""
     return any(getattr(settings, name) for name in SOURCES)
+
+
+def asks_registries(settings: Settings) -> bool:
+    """Whether some services are only known to a server that runs."""
+    return settings.kubernetes or settings.consul is not None
 
 
 def is_generated(settings: Settings) -> bool:

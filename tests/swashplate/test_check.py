@@ -194,3 +194,24 @@ def test_settings_file_says_what_to_check(site: Site) -> None:
     result = CliRunner().invoke(main, ["check", "--no-envoy", "--config", str(site.root / "swashplate.yaml")])
     assert result.exit_code == 0, result.output
     assert "2 files" in result.stderr
+
+
+def test_registries_are_not_asked_and_what_they_may_know_is_not_missed(site: Site) -> None:
+    site.write("routes/checkout.yaml", ROUTES.replace("canary: 10%", "elsewhere: 10%"))
+    assert check(site, "--no-envoy").exit_code == 1
+    result = check(site, "--no-envoy", "--kubernetes")
+    assert result.exit_code == 0, result.output
+    assert result.stderr == "2 files, 0 errors, 0 warnings; no Envoy was asked; no registry was asked\n"
+
+
+def test_settings_of_registries_are_checked(tmp_path: Path) -> None:
+    contradicting = CliRunner().invoke(main, ["check", "--kubernetes", "--lighthouse", "--no-envoy"])
+    assert contradicting.exit_code == 2
+    assert "--lighthouse says nothing without --consul" in contradicting.stderr
+    token = str(tmp_path / "token")
+    arguments = ["check", "--consul", "http://127.0.0.1:8500", "--consul-token-file", token, "--no-envoy"]
+    unreadable = CliRunner().invoke(main, arguments)
+    assert unreadable.exit_code == 2
+    assert f"{token}: No such file" in unreadable.stderr
+    Path(token).write_text("secret")
+    assert CliRunner().invoke(main, arguments).exit_code == 0
