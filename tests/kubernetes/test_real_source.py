@@ -94,7 +94,7 @@ async def test_the_printed_rights_are_enough_and_none_is_refused(kube: KubeApi, 
         await one.until(lambda: list(one.endpoints(web)) == ["10.1.0.1"], f"web in mode {mode}")
         labels = dict(one.endpoints(web)["10.1.0.1"].labels)
         assert labels.get("version") == (None if mode == "no labels" else "v1")
-        assert one.registry.ready
+        await one.until(lambda: one.registry.ready, "everything to be told of")
         assert one.errors == []
         assert one.source.notes == ()
     assert {request.status for request in kube.requests(account)} <= {200}
