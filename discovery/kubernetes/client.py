@@ -141,11 +141,10 @@ class Client:
         credentials = await self._credentials.current()
         try:
             response = await self._begun(credentials, path, params, headers, timeout)
-            if response.status == 401:
+            if response.status == 401 and (renewed := await self._credentials.refused(credentials)) is not None:
                 response.close()
-                if (renewed := await self._credentials.refused(credentials)) is not None:
-                    credentials = renewed
-                    response = await self._begun(credentials, path, params, headers, timeout)
+                credentials = renewed
+                response = await self._begun(credentials, path, params, headers, timeout)
             try:
                 if response.status == 401 and self._credentials.problem:
                     raise CredentialsError(f"{credentials.server} answers 401, and {self._credentials.problem}")

@@ -143,6 +143,7 @@ class _Loader(KubeConfigLoader):  # type: ignore[misc]
         super().__init__(
             merger.config,
             active_context=context,
+            config_base_path=None,  # each file's own folder
             config_persister=lambda: _persist(merger),
             temp_file_path=folder,
         )

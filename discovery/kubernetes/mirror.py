@@ -31,7 +31,7 @@ class Mirror(Generic[T]):
     @property
     def asks(self) -> bool:
         """Whether a second list would settle something."""
-        return self.listed > 0 and not self.doubted and bool(self.unconfirmed or self._earlier_life)
+        return self.listed > 0 and bool(self.unconfirmed or self._earlier_life or self.doubted)
 
     def compare(self, listing: Listing[T]) -> Batch[T]:
         """A list after history was lost, or the first one."""
@@ -56,7 +56,7 @@ class Mirror(Generic[T]):
                 continue
             settles = key in self.unconfirmed
             self.unconfirmed.discard(key)
-            if self.asks or self.doubted:
+            if self.asks:
                 self._touched.add(key)
             old = self.objects.get(key)
             if event.object is None:
@@ -92,7 +92,7 @@ class Mirror(Generic[T]):
                 self.objects[key] = item
         self.unconfirmed -= agreed
         self.unconfirmed |= other.keys()
-        self._earlier_life = False
+        self.doubted = self._earlier_life = False
         self._touched.clear()
         return Batch(other, live=False, confirmed=agreed, asked_again=True)
 

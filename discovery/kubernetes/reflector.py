@@ -9,6 +9,7 @@ The facts behind it: docs/design/kubernetes-watch.md.
 """
 
 import asyncio
+import contextlib
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -35,6 +36,8 @@ STEADY_S: Final = 2.0
 WATCH_S: Final = (300.0, 600.0)
 UNREACHABLE_S: Final = 10.0
 """The longest wait while nothing answers: such attempts cost the server nothing, and its return is seen soon."""
+DOUBTED_S: Final = (30.0, 60.0)
+"""How often an empty list is asked for again that nobody believes."""
 QUIET_ATTEMPTS: Final = 3
 """So many lost histories or short watches in a row are nobody's business: an API server that starts makes them."""
 _ADVICE: Final = {
@@ -83,7 +86,7 @@ class Reflector(Generic[T]):
         self._interrupted = self._lived = self._expired = False
         self._unreached = 0
         self._malformed_at: str | None = None
-        self._ask = asyncio.Event()
+        self._ask, self._believed = asyncio.Event(), asyncio.Event()
 
     @property
     def objects(self) -> Mapping[Key, T]:
@@ -113,7 +116,7 @@ class Reflector(Generic[T]):
     def confirm_missing(self) -> frozenset[Key]:
         """An operator says that what the list lacks is gone. The keys that this confirmed."""
         batch = self._mirror.confirm_all()
-        self._ask.clear()
+        self._ask_if_due()
         self._on_batch(batch)
         self._on_state()
         return batch.confirmed
@@ -196,7 +199,7 @@ class Reflector(Generic[T]):
         backoff = Backoff(self._uniform)
         while True:
             await self._ask.wait()
-            await asyncio.sleep(self._ask_again_s)
+            await self._pause()
             if self.freshness.error:
                 continue  # what cannot be heard is not asked either
             first = self._mirror.listed
@@ -214,11 +217,16 @@ class Reflector(Generic[T]):
                 await asyncio.sleep(backoff.next())
             self._ask_if_due()
 
+    async def _pause(self) -> None:
+        if self._mirror.doubted:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._uniform(*DOUBTED_S)):
+                    await self._believed.wait()
+        await asyncio.sleep(self._ask_again_s)
+
     def _ask_if_due(self) -> None:
-        if self._mirror.asks:
-            self._ask.set()
-        else:
-            self._ask.clear()
+        _set(self._ask, self._mirror.asks)
+        _set(self._believed, not self._mirror.doubted)
 
     def _compared(self, listing: Listing[T]) -> None:
         first = not self._mirror.listed
@@ -294,6 +302,13 @@ class _NoStreamError(Exception):
 
 class _SilentError(UnreachableError):
     """A watch without an event or a bookmark for too long."""
+
+
+def _set(event: asyncio.Event, value: bool) -> None:
+    if value:
+        event.set()
+    else:
+        event.clear()
 
 
 def _advice(error: KubernetesError) -> str:

@@ -7,7 +7,7 @@ in fake time. Requests are kept, to be counted.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, Literal, NamedTuple
 
@@ -67,7 +67,8 @@ class ModelApi:
     """Implements `discovery.kubernetes.client.Api`.
 
     `fault`: what every request gets until it is taken away. `once`: faults for the next requests, one each (None: no
-    fault). `hangs`: requests get no answer.
+    fault). `hangs`: requests get no answer. `lists_empty`: lists and streams say that there are no objects; `lies` is
+    asked for it.
     """
 
     def __init__(self, *, page: int = 500, streams: Streams = "yes") -> None:
@@ -77,7 +78,8 @@ class ModelApi:
         self.streams: Streams = streams
         self.fault: KubernetesError | None = None
         self.once: deque[KubernetesError | None] = deque()
-        self.hangs = self.lists_empty = self.ends_at_once = False
+        self.hangs = self.ends_at_once = self.lists_empty = False
+        self.lies: Callable[[], bool] = lambda: self.lists_empty
         self.expire_pages = 0
         self._page = page
         self._compacted = 1000
@@ -180,7 +182,7 @@ class ModelApi:
                 raise ApiError(410, "Expired", "The provided continue parameter is too old")
             revision, items = self._snapshots[token]
         else:
-            items = [] if self.lists_empty else list(self.objects.values())
+            items = [] if self.lies() else list(self.objects.values())
             token, at, revision = str(len(self.asked)), "0", self.revision
         size = min(int(params.get("limit", "1000000")), self._page) if "limit" in params else len(items)
         page, rest = items[int(at) : int(at) + size], items[int(at) + size :]
@@ -215,7 +217,7 @@ class ModelApi:
         clock = asyncio.get_running_loop().time
         end, bookmark = clock() + timeout_s, clock() + BOOKMARK_S
         if initial and self.streams != "ignored":
-            if self.objects and not self.lists_empty:
+            if self.objects and not self.lies():
                 yield [_line("ADDED", body) for body in self.objects.values()]
             if self.streams == "yes":
                 yield [_bookmark(since, {"k8s.io/initial-events-end": "true"})]
