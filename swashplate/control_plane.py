@@ -40,8 +40,6 @@ from xds.resources.snapshot import Snapshot
 from xds.streams.census import Census
 from xds.streams.rollout import Pace
 
-STRANGER_ID: Final = "a node"
-"""Of a node that nobody named."""
 _GRPC: Final = "the node is a gRPC client without a proxy: this is an Envoy's answer, and gRPC knows less of routes"
 _ASK_AGAIN_S: Final = 0.1
 _ORIGIN_KEPT_S: Final = 600.0
@@ -216,7 +214,7 @@ class ControlPlane:
 
     async def explain_route(self, request: Request, node_id: str | None, cluster: str | None) -> RouteReport:
         """What becomes of a request at a node: one that is connected, or another; without an id, one of nobody's."""
-        node = self._node(node_id or cluster or STRANGER_ID, cluster)
+        node = self._node(node_id or cluster or "", cluster)
         notes: tuple[str, ...] = ()
         if node.is_grpc:
             node, notes = replace(node, user_agent="", version=NEWEST_ENVOY), (_GRPC,)

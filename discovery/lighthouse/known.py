@@ -43,7 +43,7 @@ class KnownServices:
         news = {name for name, service in services.items() if old.get(name) is not service}
         changed = {name for name in news if name not in old or _shape(old[name]) != _shape(services[name])}
         told: set[str] = set()
-        for name in changed | (old.keys() - services.keys()):
+        for name in changed | {name for name in old if name not in services}:
             told.add(name.name)
             if (stack := self._index(name, is_there=name in services)) is not None:
                 told.add(stack.unit)

@@ -49,7 +49,7 @@ def explain_route(question: Question) -> RouteReport:
     start = RouteReport(request=str(request), node=node.id, node_cluster=node.cluster, answer="")
     taker = _taker(question, wire)
     if taker is None:
-        who = f"the node {node.id} (cluster {node.cluster or 'unknown'})"
+        who = f"the node {node.id} (cluster {node.cluster or 'unknown'})" if node.id else "nodes of no service"
         answer = f"404: no service has the host {request.host} for {who}"
         return _with(start, answer=answer, status=404, notes=tuple(hints(request, question.view, wire)))
     start = _with(

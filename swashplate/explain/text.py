@@ -27,7 +27,7 @@ def show(parts: Iterable[RenderableType], out: IO[str]) -> None:
 
 def of_route(report: RouteReport) -> Iterator[RenderableType]:
     """The answer first, then how it comes about."""
-    who = f"{report.node} (cluster {report.node_cluster or 'unknown'})"
+    who = f"{report.node} (cluster {report.node_cluster or 'unknown'})" if report.node else "a node of no service"
     yield _text(f"{report.request}, from {who}")
     yield _text(f"  {report.answer}", style="bold red" if (report.status or 0) >= 400 else "bold")
     if report.service:

@@ -249,7 +249,7 @@ async def test_a_running_server_tells_the_line_of_the_rule_in_force(tmp_path: Pa
         report = await here.plane.explain_route(Request.parse("checkout"), None, None)
         (tried,) = report.tried
         assert tried.place == f"{tmp_path}/routes/checkout.yaml:5"
-        assert (report.server, report.node) == ("here", "a node")
+        assert (report.server, report.node) == ("here", "")
         site.write("routes/checkout.yaml", f"# one line more\n{BROKEN}")
 
         await until(lambda: here.plane.status().problems)
