@@ -152,8 +152,7 @@ class Client:
                     raise await _refusal(response)
                 yield response
             finally:
-                if not response.content.is_eof():
-                    response.close()
+                _leave(response)
         except aiohttp.ClientError as error:
             raise UnreachableError(f"{credentials.server}: {_said(error)}") from error
         except TimeoutError as error:
@@ -183,6 +182,17 @@ class Client:
                 proxy=credentials.proxy or None,
                 allow_redirects=False,  # they would take the token elsewhere
             )
+
+
+def _leave(response: aiohttp.ClientResponse) -> None:
+    """Ends a response, however much of it is still to come.
+
+    A TLS connection that is closed waits for the other side to agree, which one that hangs never does.
+    """
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
+    response.close()
 
 
 def status_of(body: bytes) -> Status:
