@@ -53,7 +53,7 @@ async def until(holds: Callable[[], bool]) -> None:
         await asyncio.sleep(0.002)
 
 
-_text = st.text(max_size=8)
+_text = st.text(max_size=4)
 _endpoints = st.builds(
     Endpoint,
     _text,
@@ -66,9 +66,14 @@ _endpoints = st.builds(
     st.lists(_text, max_size=2).map(tuple),
     _text,
 )
-_ports = st.builds(Port, _text, st.integers(0, 65535), st.sampled_from(Protocol), st.lists(_endpoints).map(tuple))
+_ports = st.builds(
+    Port, _text, st.integers(0, 65535), st.sampled_from(Protocol), st.lists(_endpoints, max_size=2).map(tuple)
+)
 _services = st.builds(
-    Service, st.builds(ServiceName, _text, _text), st.lists(_ports).map(tuple), st.lists(_text).map(tuple)
+    Service,
+    st.builds(ServiceName, _text, _text),
+    st.lists(_ports, max_size=2).map(tuple),
+    st.lists(_text, max_size=2).map(tuple),
 )
 
 
