@@ -23,6 +23,8 @@ RETRY_LIMIT_S: Final = 5.0
 """While it is shut it looks more seldom, up to this: what is back is noticed within these seconds."""
 APART_S: Final = 0.5
 """Two looks are at least this far apart."""
+_TICK_S: Final = 0.001
+"""A shorter wait is none: clocks are not finer."""
 _DOUBTS: Final = 2
 """So many failures in a row shut it."""
 
@@ -98,7 +100,7 @@ class Gate:
                 self._turn(reason)
 
     async def _until_due(self) -> None:
-        while (wait := self._heard_at + LOOK_S - self._clock()) > 0 and not self._doubted.is_set():
+        while (wait := self._heard_at + LOOK_S - self._clock()) > _TICK_S and not self._doubted.is_set():
             await rest(self._doubted, wait)
         # Hundreds of questions may fail at once, or one again and again.
         await asyncio.sleep(max(0.0, self._looked_at + APART_S - self._clock()))

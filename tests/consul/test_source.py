@@ -204,6 +204,7 @@ def test_more_services_than_connections_are_asked_in_turn(services: int) -> None
             await seat.model.register(f"s{number:02}", f"10.0.0.{number + 1}", instance=f"i{number:02}")
         await asyncio.sleep(2)
         assert len(seat.hosts()) == services
+        assert ("asked in turn" in " ".join(seat.source.notes)) is (services > 10)
         before = len(seat.model.asked)
         await asyncio.sleep(15)
         assert len(seat.model.asked) - before < 15 * 51 + 20
@@ -212,6 +213,5 @@ def test_more_services_than_connections_are_asked_in_turn(services: int) -> None
         await asyncio.sleep(2 + services / 50)
         assert all(hosts == [] for hosts in seat.hosts().values())
         assert seat.held == set()
-        assert ("asked in turn" in " ".join(seat.source.notes)) is (services > 10)
 
     seated(scenario, max_connections=12)
