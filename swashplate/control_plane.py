@@ -7,7 +7,7 @@ All of it is on one event loop. Nothing here knows of signals, processes or flag
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
@@ -27,7 +27,7 @@ from swashplate.other_services import OtherServices
 from swashplate.problem_log import WarningLog
 from swashplate.rendering import NEWEST_ENVOY, envoy_version, rendered
 from swashplate.reporting import proxy_report, warning_reports
-from swashplate.settings import Settings
+from swashplate.settings import Settings, asks_registries
 from swashplate.source_report import at
 from swashplate.sources import Sources
 from swashplate.status import ProxyReport, ServerReport, StatusReport, WarningReport
@@ -39,6 +39,7 @@ from xds.resources.node import Node
 from xds.resources.snapshot import Snapshot
 from xds.streams.census import Census
 from xds.streams.rollout import Pace
+from xds.translate.finding import Code, Finding
 
 _GRPC: Final = "the node is a gRPC client without a proxy: this is an Envoy's answer, and gRPC knows less of routes"
 _ASK_AGAIN_S: Final = 0.1
@@ -257,11 +258,20 @@ class ControlPlane:
         self._sources.published()
         self._warning_log(self._warnings())
 
+    def _findings(self) -> Iterator[Finding]:
+        """What could not be granted. A registry has many ports that nobody means to call through sidecars, so of what
+        it alone speaks of, these are no news."""
+        mesh, registries = self._composition.mesh, asks_registries(self._settings)
+        for finding in self._composition.warnings:
+            unasked = registries and finding.service in mesh.services and finding.service not in mesh.routes
+            if not (unasked and finding.code in (Code.UDP_PORT, Code.NOT_OFFERED)):
+                yield finding
+
     def _warnings(self) -> tuple[WarningReport, ...]:
         """The identical value while nothing changed: it is asked for after every change."""
         found = self._sources.registry.conflicts
         conflicts = tuple((service, conflict) for service in sorted(found) for conflict in found[service])
-        what = (self._composition.warnings, conflicts)
+        what = (tuple(self._findings()), conflicts)
         between = self._sources.warnings()
         if (*what, between) != self._warned[0]:
             self._warned = ((*what, between), (*warning_reports(*what), *between))

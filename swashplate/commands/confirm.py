@@ -1,4 +1,4 @@
-"""`swashplate confirm`: let go of what was held after a restart."""
+"""`swashplate confirm`: let go of what was held after a restart or an outage."""
 
 import json
 
@@ -8,10 +8,10 @@ from swashplate import admin_client
 from swashplate.options import with_settings
 from swashplate.output import UNUSABLE, complain, server_option, servers_or_default
 from swashplate.settings import Settings
-from swashplate.status import ROUTE_FILES
+from swashplate.status import CONSUL_ROUTES, ROUTE_FILES
 
 
-@click.command(name="confirm", short_help="Confirm removals that are held since a restart.")
+@click.command(name="confirm", short_help="Confirm removals that are held.")
 @with_settings("admin")
 @server_option
 @click.option("--only", metavar="NAME", help="Only this one of what the source holds.  [default: all of it]")
@@ -19,8 +19,8 @@ from swashplate.status import ROUTE_FILES
 def command(settings: Settings, servers: tuple[str, ...], only: str | None, source: str) -> None:
     """Confirm the removals that SOURCE holds, on every server given: what it no longer has is then removed.
 
-    What was there before a restart and is missing after it may be missing by accident, so it goes on being served
-    until somebody confirms. `swashplate status` lists sources and what they hold.
+    What was there before a restart or an outage and is missing after it may be missing by accident, so it goes on
+    being served until somebody confirms. `swashplate status` lists sources and what they hold.
     """
     query = {"source": source, **({"only": only} if only else {})}
     asked = servers_or_default(servers, settings)
@@ -31,7 +31,9 @@ def command(settings: Settings, servers: tuple[str, ...], only: str | None, sour
             complain(str(answer))
             continue
         confirmed = json.loads(answer)["confirmed"]
-        removed = f"removed {'the routes of ' if source == ROUTE_FILES else ''}{', '.join(confirmed)}"
+        removed = (
+            f"removed {'the routes of ' if source in (ROUTE_FILES, CONSUL_ROUTES) else ''}{', '.join(confirmed)}"
+        )
         click.echo(f"{server}: " + (removed if confirmed else "nothing is held"))
     if failed:
         raise click.exceptions.Exit(UNUSABLE)

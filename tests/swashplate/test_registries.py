@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from discovery.left_out import LeftOut, Reason
 from discovery.registry import Evidence
 from mesh.mesh import Routes
-from mesh.service import ServiceName
+from mesh.service import Endpoint, Port, Protocol, Service, ServiceName
 from swashplate import status_text
 from swashplate.source_report import at
 from swashplate.status import SourceReport
@@ -249,6 +249,17 @@ async def test_contradictions_between_sources_are_warnings(site: Site, registrie
         await ready(site, registries, here)
         registries.consul.says(a_service("checkout", "10.0.0.1", version="v9"))
         await until(lambda: any(one.code == "source-conflict" for one in here.plane.status().warnings))
+
+
+async def test_ports_that_nobody_calls_through_sidecars_are_no_news(site: Site, registries: Registries) -> None:
+    port = Port("sql", 5432, Protocol.TCP, (Endpoint("10.0.7.1", 5432),))
+    async with site.running(ready=False) as here:
+        await ready(site, registries, here)
+        registries.kubernetes.says(Service(ServiceName("default", "db"), (port,)))
+        await until(lambda: "db" in here.clusters())
+        assert here.plane.status().warnings == ()
+        site.write("routes/db.yaml", "version: 1\nservice: db\nrules: [{to: db}]\n")
+        await until(lambda: [warning.code for warning in here.plane.status().warnings] == ["not-offered"])
 
 
 async def test_no_source_of_that_name(site: Site, registries: Registries) -> None:
