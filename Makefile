@@ -11,19 +11,25 @@ OLDEST_ENVOY := 1.36
 OLDEST_ENVOY_DIR := .cache/envoy-$(OLDEST_ENVOY)
 OLDEST_ENVOY_INSTALLED := $(OLDEST_ENVOY_DIR)/.installed
 
+# The rate limit service's fast host. pip builds it, cargo's work stays in .cache.
+GRPCHOST_INSTALLED := $(VENV)/.grpchost
+GRPCHOST_SOURCES := $(shell find grpchost -name target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.py*' -o -name Cargo.lock \) -type f -print)
+CARGO := $(shell command -v cargo || ls $(HOME)/.cargo/bin/cargo 2>/dev/null)
+export CARGO_TARGET_DIR ?= $(CURDIR)/.cache/grpchost
+
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-registries check bench clean
+.PHONY: help install run test test-registries check check-rust bench clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-install: $(INSTALLED) ## Make .venv with the program and all that developing it needs
+install: $(INSTALLED) $(GRPCHOST_INSTALLED) ## Make .venv with the program and all that developing it needs
 
-run: $(INSTALLED) ## Run the example: control plane, three upstreams, a real Envoy (flags: ARGS="--help")
+run: $(INSTALLED) $(GRPCHOST_INSTALLED) ## Run the example: control plane, three upstreams, a real Envoy (flags: ARGS="--help")
 	$(BIN)/python -m swashplate.demo $(ARGS)
 
 # Three workers on two cores: the tests against Envoys wait most of the time.
-test: $(INSTALLED) $(OLDEST_ENVOY_INSTALLED) ## Run all tests, those against real Envoys too (flags: ARGS="-k name")
+test: $(INSTALLED) $(GRPCHOST_INSTALLED) $(OLDEST_ENVOY_INSTALLED) ## Run all tests, those against real Envoys too (flags: ARGS="-k name")
 	$(BIN)/pytest -n 3 --dist loadgroup $(ARGS)
 
 # `make test` runs these too once the registries are built; without them it skips them and needs no Go.
@@ -37,7 +43,12 @@ check: $(INSTALLED) ## Lint, format, types, and the layers' contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(INSTALLED) ## Run the benchmarks; they print figures and ratios of the same run
+check-rust: $(INSTALLED) ## Format, lints and tests of grpchost; needs cargo
+	cd grpchost && $(CARGO) fmt --all --check
+	cd grpchost && $(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	cd grpchost && $(CARGO) test --locked --workspace
+
+bench: $(INSTALLED) $(GRPCHOST_INSTALLED) ## Run the benchmarks; they print figures and ratios of the same run
 	@set -e; for bench in bench/*.py; do \
 		echo "$(BIN)/python $$bench"; $(BIN)/python "$$bench"; \
 	done
@@ -52,6 +63,16 @@ $(INSTALLED): pyproject.toml
 		rm -rf $(VENV); echo "No venv could be made; on Debian and Ubuntu: apt-get install python3.11-venv" >&2; exit 1; }
 	@echo "Installing into $(VENV), with a real Envoy: about 20 s, once."
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+$(GRPCHOST_INSTALLED): $(INSTALLED) $(GRPCHOST_SOURCES)
+	@if [ -z "$(CARGO)" ]; then \
+		echo "There is no cargo: the rate limit service will run on grpcio alone, at a fraction of grpchost's speed."; \
+	else \
+		echo "Building grpchost with cargo: a minute or two, once."; \
+		PATH="$(dir $(CARGO)):$$PATH" $(BIN)/pip install --quiet --disable-pip-version-check ./grpchost \
+		|| echo "grpchost could not be built (see above): the rate limit service will run on grpcio alone, at a fraction of its speed."; \
+	fi
 	@touch $@
 
 $(OLDEST_ENVOY_INSTALLED): $(INSTALLED)

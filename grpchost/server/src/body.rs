@@ -1,0 +1,82 @@
+//! What goes back to the caller.
+
+use crate::status::{Code, Failure, percent_encoded};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header::CONTENT_TYPE};
+use http_body::{Body, Frame, SizeHint};
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
+const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
+
+/// A unary answer's body: one frame and the trailers, or nothing.
+#[derive(Debug)]
+pub enum Answer {
+    Message(Bytes),
+    Trailers,
+    End,
+}
+
+impl Body for Answer {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let (frame, next) = match std::mem::replace(&mut *self, Self::End) {
+            Self::Message(message) => (Frame::data(message), Self::Trailers),
+            Self::Trailers => {
+                let mut trailers = HeaderMap::with_capacity(1);
+                trailers.insert(GRPC_STATUS, Code::Ok.header());
+                (Frame::trailers(trailers), Self::End)
+            }
+            Self::End => return Poll::Ready(None),
+        };
+        *self = next;
+        Poll::Ready(Some(Ok(frame)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Self::End)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Message(message) => SizeHint::with_exact(message.len() as u64),
+            _ => SizeHint::with_exact(0),
+        }
+    }
+}
+
+/// The answer with a message, which has its frame already.
+pub fn answered(framed: Bytes) -> Response<Answer> {
+    let mut response = Response::new(Answer::Message(framed));
+    response.headers_mut().insert(CONTENT_TYPE, GRPC);
+    response
+}
+
+/// A status alone: headers that are trailers too ("Trailers-Only").
+pub fn failed(failure: &Failure) -> Response<Answer> {
+    let mut response = Response::new(Answer::End);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, GRPC);
+    headers.insert(GRPC_STATUS, failure.code.header());
+    if !failure.message.is_empty() {
+        headers.insert(GRPC_MESSAGE, percent_encoded(&failure.message));
+    }
+    if failure.code == Code::Unimplemented {
+        // The specification wants it where an encoding is not known ("Compression").
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity,gzip"));
+    }
+    response
+}
+
+/// An answer to what is not gRPC at all.
+pub fn not_grpc(status: StatusCode) -> Response<Answer> {
+    let mut response = Response::new(Answer::End);
+    *response.status_mut() = status;
+    response
+}

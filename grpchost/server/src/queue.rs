@@ -1,0 +1,137 @@
+//! Where calls wait to be taken.
+
+use crate::call::Call;
+use crate::counters::Counters;
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Who is given calls, on the server's thread. None of this may block.
+pub trait Inbox: Send + Sync {
+    /// A call has arrived.
+    fn push(&self, call: Call);
+    /// All calls that arrived together have been pushed.
+    fn signal(&self);
+    /// There is no room for another call: those that are over may be let go.
+    fn sweep(&self);
+    /// The server has stopped; nothing will be pushed any more.
+    fn close(&self);
+}
+
+/// How often a full server looks for calls that are over.
+const SWEEP_EVERY: Duration = Duration::from_millis(5);
+
+/// Calls in the order of their arrival, for one other thread.
+///
+/// The socket that [`Queue::as_fd`] names is readable while calls wait, and once the server has stopped.
+#[derive(Debug)]
+pub struct Queue {
+    state: Mutex<State>,
+    readable: UnixStream,
+    signals: UnixStream,
+    counters: Arc<Counters>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: VecDeque<Call>,
+    /// A byte is in the socket.
+    signalled: bool,
+    closed: bool,
+    swept: Option<Instant>,
+}
+
+impl Queue {
+    pub fn new(counters: Arc<Counters>) -> io::Result<Arc<Self>> {
+        let (readable, signals) = UnixStream::pair()?;
+        readable.set_nonblocking(true)?;
+        signals.set_nonblocking(true)?;
+        Ok(Arc::new(Self { state: Mutex::default(), readable, signals, counters }))
+    }
+
+    /// Up to `most` calls, oldest first, without those that are over.
+    pub fn take(&self, most: usize) -> Vec<Call> {
+        let now = Instant::now();
+        let mut state = self.lock();
+        let mut calls = Vec::with_capacity(most.min(state.waiting.len()));
+        while calls.len() < most {
+            let Some(call) = state.waiting.pop_front() else { break };
+            if !call.pending.is_over() && call.deadline.is_none_or(|deadline| deadline > now) {
+                calls.push(call);
+            }
+        }
+        if state.waiting.is_empty() && state.signalled && !state.closed {
+            let _ = (&self.readable).read(&mut [0; 8]);
+            state.signalled = false;
+        }
+        drop(state);
+        if !calls.is_empty() {
+            self.counters.turns.one();
+            self.counters.taken.add(calls.len() as u64);
+        }
+        calls
+    }
+
+    /// Calls that wait, over or not.
+    pub fn len(&self) -> usize {
+        self.lock().waiting.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
+    /// The state is consistent between any two statements, so a panic elsewhere does not spoil it.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn raise(&self, state: &mut State) {
+        if !state.signalled {
+            let _ = (&self.signals).write(&[1]);
+            state.signalled = true;
+        }
+    }
+}
+
+impl AsFd for Queue {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.readable.as_fd()
+    }
+}
+
+impl Inbox for Queue {
+    fn push(&self, call: Call) {
+        self.lock().waiting.push_back(call);
+    }
+
+    fn signal(&self) {
+        let mut state = self.lock();
+        if !state.waiting.is_empty() {
+            self.raise(&mut state);
+        }
+    }
+
+    fn sweep(&self) {
+        let mut state = self.lock();
+        let now = Instant::now();
+        if state.swept.is_none_or(|swept| now - swept >= SWEEP_EVERY) {
+            state.swept = Some(now);
+            state.waiting.retain(|call| !call.pending.is_over());
+        }
+    }
+
+    fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        state.waiting.clear();
+        self.raise(&mut state);
+    }
+}

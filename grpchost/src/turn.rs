@@ -1,0 +1,150 @@
+//! The calls of one take.
+
+use grpchost_server::{Answers, Call, Code, Failure, Peer, Pending, Reply, framed};
+use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+use std::mem::take;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Owns the way to answer its calls; those unanswered when it goes are answered UNAVAILABLE.
+#[pyclass(module = "grpchost")]
+pub struct Turn {
+    #[pyo3(get)]
+    messages: Py<PyList>,
+    #[pyo3(get)]
+    deadlines: Py<PyList>,
+    origins: Vec<(u32, Arc<Peer>)>,
+    pending: Vec<Option<Pending>>,
+    unanswered: usize,
+    ready: Vec<(Pending, Reply)>,
+    answers: Answers,
+}
+
+#[derive(FromPyObject)]
+enum Answer<'py> {
+    Message(Bound<'py, PyBytes>),
+    Failure(u8, String),
+}
+
+impl Turn {
+    pub fn new(py: Python<'_>, calls: Vec<Call>, now: f64, answers: Answers) -> PyResult<Self> {
+        let taken = Instant::now();
+        let left = |call: &Call| {
+            let wait = call.deadline.map(|deadline| deadline.saturating_duration_since(taken));
+            wait.map_or(f64::INFINITY, |wait| now + wait.as_secs_f64())
+        };
+        let messages = PyList::new(py, calls.iter().map(|call| PyBytes::new(py, &call.message)))?;
+        let deadlines = PyList::new(py, calls.iter().map(left))?;
+        let unanswered = calls.len();
+        let mut origins = Vec::with_capacity(unanswered);
+        let mut pending = Vec::with_capacity(unanswered);
+        for call in calls {
+            origins.push((call.method, call.peer));
+            pending.push(Some(call.pending));
+        }
+        let ready = Vec::with_capacity(unanswered);
+        Ok(Self {
+            messages: messages.unbind(),
+            deadlines: deadlines.unbind(),
+            origins,
+            pending,
+            unanswered,
+            ready,
+            answers,
+        })
+    }
+
+    fn reply(&mut self, call: usize, reply: Reply) -> PyResult<()> {
+        let Some(pending) = self.pending.get_mut(call) else {
+            return Err(PyIndexError::new_err(format!(
+                "there is no call {call} in this turn of {}",
+                self.pending.len()
+            )));
+        };
+        let Some(pending) = pending.take() else {
+            return Err(PyValueError::new_err(format!("call {call} has been answered already")));
+        };
+        self.ready.push((pending, reply));
+        self.unanswered -= 1;
+        if self.unanswered == 0 {
+            self.flush();
+        }
+        Ok(())
+    }
+}
+
+fn failure(code: u8, message: String) -> PyResult<Failure> {
+    match Code::from_number(code) {
+        None | Some(Code::Ok) => Err(PyValueError::new_err(format!("{code} is no status that a call can fail with"))),
+        Some(code) => Ok(Failure::new(code, message)),
+    }
+}
+
+#[pymethods]
+impl Turn {
+    #[getter]
+    fn methods(&self) -> Vec<u32> {
+        self.origins.iter().map(|(method, _)| *method).collect()
+    }
+
+    #[getter]
+    fn peers(&self) -> Vec<&str> {
+        self.origins.iter().map(|(_, peer)| peer.address.as_str()).collect()
+    }
+
+    #[getter]
+    fn identities(&self) -> Vec<Option<&str>> {
+        self.origins.iter().map(|(_, peer)| peer.identity.as_deref()).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.pending.len()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Turn of {} calls, {} unanswered>", self.pending.len(), self.unanswered)
+    }
+
+    fn is_over(&self, call: usize) -> bool {
+        self.pending.get(call).is_none_or(|pending| pending.as_ref().is_none_or(Pending::is_over))
+    }
+
+    fn answer(&mut self, call: usize, message: &[u8]) -> PyResult<()> {
+        self.reply(call, Ok(framed(message)))
+    }
+
+    fn fail(&mut self, call: usize, status: u8, message: String) -> PyResult<()> {
+        let failure = failure(status, message)?;
+        self.reply(call, Err(failure))
+    }
+
+    fn answer_all(&mut self, answers: Vec<Answer<'_>>) -> PyResult<()> {
+        if answers.len() != self.pending.len() {
+            let message = format!("{} answers for a turn of {} calls", answers.len(), self.pending.len());
+            return Err(PyValueError::new_err(message));
+        }
+        let replies = answers.into_iter().map(|answer| match answer {
+            Answer::Message(message) => Ok(Ok(framed(message.as_bytes()))),
+            Answer::Failure(code, message) => failure(code, message).map(Err),
+        });
+        for (call, reply) in replies.collect::<PyResult<Vec<Reply>>>()?.into_iter().enumerate() {
+            self.reply(call, reply)?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) {
+        if !self.ready.is_empty() {
+            self.answers.send(take(&mut self.ready));
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.flush();
+        self.answers.abandon(self.pending.drain(..).flatten());
+    }
+}
