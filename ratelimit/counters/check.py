@@ -1,38 +1,23 @@
 """What a store is asked, and what it answers. Pure values."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from ratelimit.unit import Unit
-
-MOST: Final = 2**53 - 1
-"""Hits and counts saturate here: the greatest whole number that a store's script counts exactly."""
-
-
-class Algorithm(StrEnum):
-    """How a counter forgets. A fixed window at once when it ends, the others bit by bit."""
-
-    FIXED_WINDOW = "fixed_window"
-    SLIDING_WINDOW = "sliding_window"
-    TOKEN_BUCKET = "token_bucket"
-
-
-@dataclass(frozen=True, slots=True)
-class Calendar:
-    """Windows that begin where the calendar of a time zone says: `multiple` days, weeks, months or years each."""
-
-    unit: Unit
-    zone: str
-    multiple: int = 1
+from ratelimit.counters.terms import MOST as MOST
+from ratelimit.counters.terms import Algorithm as Algorithm
+from ratelimit.counters.terms import Calendar as Calendar
+from ratelimit.counters.terms import Terms, terms
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """What a counter is held to: `limit` hits a window of `seconds` (or of `calendar`, for fixed windows only).
 
-    `burst` is what a token bucket holds. `charge_denied`: a call that is denied, by this check or another of its
-    own, is counted all the same. `denies` is False where being over has no effect on the call (a shadow limit).
+    `burst` is what a token bucket holds, 0 for as much as the limit. `charge_denied`: a call that is denied, by this
+    check or another of its own, is counted all the same; but sliding windows and token buckets never count a check
+    that they refuse themselves, or who keeps asking would never pass again. `denies` is False where being over has no
+    effect on the call (a shadow limit). Raises ValueError where the numbers make no limit.
     """
 
     limit: int
@@ -44,6 +29,14 @@ class Rule:
     denies: bool = True
     per_second: bool = False
     """Whether it goes to the store for limits a second, where there is one of its own."""
+    terms: Terms = field(init=False, repr=False, compare=False)
+    """What follows for the algorithms."""
+
+    def __post_init__(self) -> None:
+        found = terms(
+            self.algorithm, self.limit, self.seconds, self.burst, self.calendar, self.charge_denied, self.denies
+        )
+        object.__setattr__(self, "terms", found)
 
 
 class Check(NamedTuple):
@@ -61,8 +54,9 @@ Call = tuple[Check, ...]
 
 class Verdict(NamedTuple):
     """What became of a check. `before` and `after` count hits in the window (for a token bucket: tokens in use), and
-    saturate at MOST. `reset_s`: whole seconds until the window ends (until the bucket is full), at least 1 while any
-    count is left, as envoyproxy/ratelimit counts them. `remembered`: decided from the over-limit memory, unasked."""
+    saturate at MOST. `reset_s`: whole seconds until the window ends (until a sliding window is empty, a bucket full),
+    at least 1 while any count is left, as envoyproxy/ratelimit counts them; `reset_us` is the same to the microsecond
+    of the store's clock. `remembered`: decided from the over-limit memory, unasked."""
 
     over: bool
     before: int
@@ -70,6 +64,7 @@ class Verdict(NamedTuple):
     remaining: int
     reset_s: int
     remembered: bool = False
+    reset_us: int = 0
 
 
 class FailureKind(StrEnum):
@@ -77,6 +72,8 @@ class FailureKind(StrEnum):
 
     TIMEOUT = "timeout"
     """No answer in time: whether it was counted is unknown. Never asked again."""
+    LOST = "lost"
+    """The connection broke before the answer: whether it was counted is unknown. Never asked again."""
     DOWN = "down"
     """No connection: it was not counted."""
     REFUSED = "refused"

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from ratelimit.counters.check import Call, Outcome
+from ratelimit.counters.stats import StoreStats
 
 Done = Callable[[int, Sequence[Outcome]], None]
 """Told once for each call of a turn, by its place in the turn, with an outcome for each of its checks in order."""
 
 
 class Counter(NamedTuple):
-    """A counter as it is stored, for operators. `expires_s`: seconds until it is forgotten (None: never)."""
+    """A counter as it is stored, for operators: `hits` as of the last one (tokens in use, for a bucket).
+    `expires_s`: seconds until it is forgotten (None: never)."""
 
     key: bytes
     hits: int
@@ -20,11 +22,13 @@ class Counter(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoreStatus:
-    """`place` says where it is, without secrets. `error` is why it cannot be asked; empty while it can."""
+    """`place` says where it is, without secrets. `error` is why it cannot be asked; empty while it can. `degraded`
+    is why a part of it cannot."""
 
     kind: str
     place: str
     error: str = ""
+    degraded: str = ""
     in_flight: int = 0
     waiting: int = 0
 
@@ -34,10 +38,14 @@ class CounterStore(Protocol):
 
     @property
     def ready(self) -> bool:
-        """Whether it takes another turn now. While it does not, calls wait with their host, where deadlines run."""
+        """Whether it takes another turn now. While it does not, calls wait with their host, where deadlines run.
+        A store that cannot be asked at all is ready: it fails at once."""
 
     def on_ready(self, tell: Callable[[], None]) -> None:
-        """`tell` is called whenever it has become ready again."""
+        """`tell` is called whenever it has become ready again. One only."""
+
+    def on_change(self, tell: Callable[[], None]) -> None:
+        """`tell` is called whenever the status has another error. One only."""
 
     def decide(self, calls: Sequence[Call], deadlines: Sequence[float], done: Done) -> None:
         """Decide these calls in order. `deadlines` are times of the event loop's clock, one a call.
@@ -48,6 +56,8 @@ class CounterStore(Protocol):
 
     @property
     def status(self) -> StoreStatus: ...
+    @property
+    def stats(self) -> StoreStats: ...
 
     async def start(self) -> None:
         """Begins to connect. Does not wait for it, nor fail where the store is absent."""
@@ -56,7 +66,7 @@ class CounterStore(Protocol):
         """Ends what is under way; calls that wait are Failed."""
 
     async def counters(self, prefix: bytes, most: int) -> Sequence[Counter]:
-        """Counters whose key begins so. Raises StoreUnavailableError."""
+        """At most so many of the counters whose key begins so. Raises StoreUnavailableError."""
 
     async def counter(self, key: bytes) -> Counter | None:
         """One counter. Raises StoreUnavailableError."""
