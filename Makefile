@@ -65,15 +65,15 @@ $(INSTALLED): pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
+# Without it nothing is amiss but the speed, so its absence is said and no error.
 $(GRPCHOST_INSTALLED): $(INSTALLED) $(GRPCHOST_SOURCES)
 	@if [ -z "$(CARGO)" ]; then \
-		echo "There is no cargo: the rate limit service will run on grpcio alone, at a fraction of grpchost's speed."; \
+		echo "There is no cargo: the rate limit service runs on grpcio alone, at a fraction of grpchost's speed."; \
 	else \
 		echo "Building grpchost with cargo: a minute or two, once."; \
-		PATH="$(dir $(CARGO)):$$PATH" $(BIN)/pip install --quiet --disable-pip-version-check ./grpchost \
-		|| echo "grpchost could not be built (see above): the rate limit service will run on grpcio alone, at a fraction of its speed."; \
+		PATH="$(dir $(CARGO)):$$PATH" $(BIN)/pip install --quiet --disable-pip-version-check ./grpchost && touch $@ \
+		|| echo "grpchost was not built (see above): the rate limit service runs on grpcio alone, at a fraction of its speed."; \
 	fi
-	@touch $@
 
 $(OLDEST_ENVOY_INSTALLED): $(INSTALLED)
 	@rm -rf $(OLDEST_ENVOY_DIR)

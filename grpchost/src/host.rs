@@ -2,7 +2,7 @@
 
 use crate::settings::{Limits, Tls, seconds};
 use crate::turn::Turn;
-use grpchost_server::{Answers, Config, Counters, Limits as ServerLimits, Queue, Server};
+use grpchost_server::{Answers, Config, Counters, Error, Limits as ServerLimits, Queue, Server};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -22,6 +22,13 @@ pub struct Host {
     answers: Answers,
     counters: Arc<Counters>,
     server: Mutex<Server>,
+}
+
+fn raised(error: Error) -> PyErr {
+    match error {
+        Error::Io(error) => error.into(),
+        Error::Tls(message) => PyValueError::new_err(message),
+    }
 }
 
 impl Host {
@@ -53,7 +60,7 @@ impl Host {
         let config = Config { listen, reuse_port, methods, tls: tls.map(|tls| tls.get().0.clone()), limits };
         let counters = Arc::new(Counters::default());
         let queue = Queue::new(Arc::clone(&counters))?;
-        let server = py.detach(|| Server::start(config, queue.clone(), Arc::clone(&counters)))?;
+        let server = py.detach(|| Server::start(config, queue.clone(), Arc::clone(&counters))).map_err(raised)?;
         Ok(Self { queue, answers: server.answers(), counters, server: Mutex::new(server) })
     }
 
@@ -92,7 +99,7 @@ impl Host {
     }
 
     fn reload_tls(&self, tls: &Tls) -> PyResult<()> {
-        Ok(self.server().reload(&tls.0)?)
+        self.server().reload(&tls.0).map_err(raised)
     }
 
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

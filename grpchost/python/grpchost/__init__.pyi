@@ -94,7 +94,7 @@ class Turn:
         """As `answer`; also ValueError for a status that is none, or OK."""
 
     def answer_all(self, answers: Sequence[bytes | tuple[int, str]]) -> None:
-        """A message, or status and message, for each call of a turn in which none is answered yet; else ValueError."""
+        """A message, or status and text, for each call of a turn in which none is answered yet; else ValueError."""
 
     def flush(self) -> None:
         """Send what has been answered, with one wake of the host. The last answer does so by itself."""
@@ -103,9 +103,10 @@ class Turn:
 class Host:
     """A gRPC server on a thread of its own.
 
-    `listen`: `HOST:PORT` (port 0: any that is free), `unix:PATH`, or several of them. `methods`: `/package.Service/Method`.
-    `reuse_port`: several processes listen on the same port, and share its connections. OSError, with the address in it,
-    where it can't listen; ValueError for TLS that can't be used.
+    `listen`: `HOST:PORT` (port 0: any that is free), `unix:PATH`, or several of them.
+    `methods`: paths, `/package.Service/Method`; any other is answered UNIMPLEMENTED.
+    `reuse_port`: several processes may listen on the same port, and share its connections.
+    OSError, with the address in it, where it can't listen; ValueError for TLS that can't be used.
     """
 
     def __init__(
@@ -151,6 +152,5 @@ class Host:
     def counters(self) -> dict[str, int]:
         """All only grow, but the gauges `connections`, `in_flight` and `waiting`.
 
-        Each of `calls` ends as one of `answered`, `failed`, `refused`, `shed`, `expired`, `cancelled`. README.md tells
-        of each.
+        Each of `calls` ends as `answered`, `failed`, `refused`, `shed`, `expired` or `cancelled`; see README.md.
         """

@@ -36,6 +36,6 @@ pub use limits::Limits;
 pub use message::framed;
 pub use peer::Peer;
 pub use queue::{Inbox, Queue};
-pub use server::{Config, Server};
+pub use server::{Config, Error, Server};
 pub use status::{Code, Failure};
 pub use tls::{ClientCertificates, Tls};

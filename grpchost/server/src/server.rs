@@ -34,6 +34,21 @@ pub struct Config {
     pub limits: Limits,
 }
 
+/// Why a server can't be started, or be given other certificates.
+#[derive(Debug)]
+pub enum Error {
+    /// Where it can't listen, the address is in the text.
+    Io(io::Error),
+    /// What is wrong with the certificates or the key.
+    Tls(String),
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
 enum Command {
     Drain(Duration),
     Close,
@@ -55,8 +70,8 @@ pub struct Server {
 
 impl Server {
     /// Listens, and serves from a thread of its own. `inbox` is given the calls; `counters` are the server's own.
-    pub fn start(config: Config, inbox: Arc<dyn Inbox>, counters: Arc<Counters>) -> io::Result<Self> {
-        let tls = config.tls.as_ref().map(secured).transpose()?;
+    pub fn start(config: Config, inbox: Arc<dyn Inbox>, counters: Arc<Counters>) -> Result<Self, Error> {
+        let tls = config.tls.as_ref().map(Tls::config).transpose().map_err(Error::Tls)?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let listeners = {
             let _entered = runtime.enter();
@@ -104,11 +119,11 @@ impl Server {
     }
 
     /// Secures new connections with `tls`. On an error, all stays as it was.
-    pub fn reload(&self, tls: &Tls) -> io::Result<()> {
-        let fresh = secured(tls)?;
+    pub fn reload(&self, tls: &Tls) -> Result<(), Error> {
+        let fresh = tls.config().map_err(Error::Tls)?;
         let mut current = self.tls.lock().unwrap_or_else(PoisonError::into_inner);
         if current.is_none() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "this server was started without TLS"));
+            return Err(Error::Tls("this server was started without TLS".into()));
         }
         *current = Some(fresh);
         Ok(())
@@ -127,10 +142,6 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.close();
     }
-}
-
-fn secured(tls: &Tls) -> io::Result<Arc<ServerConfig>> {
-    tls.config().map_err(|message| io::Error::new(io::ErrorKind::InvalidInput, message))
 }
 
 /// What the server's thread works with.
