@@ -76,6 +76,7 @@ class ModelConsul:
         self.streams = True
         self.asked: list[str] = []
         self._life = 0
+        self._gone_at: dict[str, int] = {}
         self._random = random.Random(seed)
         self._changed = asyncio.Event()
         self._register("consul", NODE, "127.0.0.1", _OWN_PORT)
@@ -111,6 +112,7 @@ class ModelConsul:
         for one in self._called(instance):
             del self.instances[one.node, one.id]
             self.index += 1
+            self._gone_at[one.service] = self.index
             for other in self.instances.values():
                 if other.service == one.service:
                     other.changed_at = self.index
@@ -129,6 +131,7 @@ class ModelConsul:
     def forget(self, *, index: int = 10) -> None:
         """As a `-dev` agent that is started again: nothing is known, the index begins anew, and what waits fails."""
         self.instances.clear()
+        self._gone_at.clear()
         self.index = index
         self._life += 1
         self._register("consul", NODE, "127.0.0.1", _OWN_PORT)
@@ -226,8 +229,10 @@ class ModelConsul:
 
     def _index_of(self, service: str) -> int:
         changes = [one.changed_at for one in self.instances.values() if one.service == service]
-        # For a service without instances, Consul has no index of its own: every change wakes.
-        return max(changes) if changes else self.index
+        if changes:
+            return max(changes)
+        # Without streaming, every change of anything wakes a query for a service that has no instance.
+        return self._gone_at.get(service, self.index) if self.streams else self.index
 
     def _register(
         self,
