@@ -1,119 +1,23 @@
 """Kubernetes as a source: what the registry has after changes, outages, restarts and refusals. In fake time."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from discovery.kubernetes.errors import ApiError, UnreachableError
+from discovery.kubernetes.errors import ApiError
 from discovery.kubernetes.objects import EndpointSlice, Known, Namespace, Service
-from discovery.kubernetes.settings import KubernetesSettings
-from discovery.kubernetes.source import KubernetesSource
 from discovery.left_out import Reason
-from discovery.registry import Registry
-from mesh.rule import Forward, ServiceRoutes
-from mesh.service import Labels, ServiceName
-from operator_files.store import LastGoodStore
-from tests.kubernetes.double.cluster import Cluster
-from tests.kubernetes.double.seat import run, settle
+from tests.kubernetes.double.life import DOWN, Life, cluster_of, scenario
+from tests.kubernetes.double.seat import settle
 from tests.kubernetes.manifests import CHECKOUT, SHOP, endpoint, of, pod, pod_metadata, service, slice_
 
-DOWN = UnreachableError("https://10.96.0.1: cannot connect")
 FORBIDDEN = ApiError(403, "Forbidden", "pods is forbidden")
-PRICING = ServiceName(SHOP, "pricing")
-
-
-class Life:
-    """One life of a server, as far as Kubernetes goes."""
-
-    def __init__(self, cluster: Cluster, state: Path | None = None, **settings: Any) -> None:
-        self.cluster = cluster
-        self.registry = Registry(["kubernetes"], lambda _: None, self.now)
-        self.feed = self.registry.feed("kubernetes")
-        self.errors: list[str] = []
-        self.routes: dict[ServiceName, ServiceRoutes | None] = {}
-        self.routed = 0
-        self.store = LastGoodStore(state) if state is not None else None
-        self.source = KubernetesSource(
-            KubernetesSettings(**settings),
-            self.feed,
-            store=self.store,
-            now=self.now,
-            on_error=self.errors.append,
-            on_routes=self._routed,
-            api=cluster,
-            uniform=lambda low, high: round((low + high) / 2, 3),
-        )
-        self._running: asyncio.Task[None] | None = None
-
-    @staticmethod
-    def now() -> float:
-        return asyncio.get_running_loop().time()
-
-    def hosts(self) -> dict[str, list[str]]:
-        return {
-            name.name: [endpoint.address for port in service.ports for endpoint in port.endpoints]
-            for name, service in sorted(self.registry.services.items())
-        }
-
-    async def until(self, holds: Callable[[], bool]) -> None:
-        deadline = self.now() + 60
-        while not holds():
-            assert self.now() < deadline, (self.hosts(), self.registry.statuses())
-            await asyncio.sleep(0.01)
-
-    def labels(self, name: ServiceName = CHECKOUT) -> list[Labels]:
-        return [one.labels for port in self.registry.services[name].ports for one in port.endpoints]
-
-    @property
-    def synced(self) -> bool:
-        return self.registry.statuses()[0].synced_at is not None
-
-    def _routed(self, changes: Mapping[ServiceName, ServiceRoutes | None]) -> None:
-        self.routes |= changes
-        self.routed += 1
-
-    async def __aenter__(self) -> "Life":
-        self._running = asyncio.create_task(self.source.run())
-        await settle()
-        return self
-
-    async def __aexit__(self, *failure: object) -> None:
-        assert self._running is not None
-        assert not self._running.done(), self._running
-        self._running.cancel()
-        await asyncio.wait([self._running])
-        await self.source.keep()
-        if self.store is not None:
-            self.store.close()
-        if failure == (None, None, None):
-            assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 def checkout(*addresses: str, ready: bool = True) -> EndpointSlice:
     return slice_(*(endpoint(address, f"pod-{address}", ready=ready) for address in addresses))
-
-
-def cluster_of(*objects: Known) -> Cluster:
-    cluster = Cluster()
-    cluster.put(*objects)
-    return cluster
-
-
-def scenario(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """A test in fake time; of pytest's fixtures it may take `tmp_path`."""
-
-    def with_path(tmp_path: Path) -> None:
-        run(lambda: test(tmp_path))
-
-    def without() -> None:
-        run(test)
-
-    chosen: Callable[..., None] = with_path if test.__code__.co_argcount else without
-    chosen.__doc__ = test.__doc__
-    return chosen
 
 
 @scenario
@@ -353,82 +257,6 @@ async def test_pods_by_label() -> None:
         await settle()
         assert life.hosts() == {}
         assert life.feed.left_out == {}
-
-
-def member(stack: str, weight: str) -> Service:
-    return service(name=stack, labels={"service": "inventory", "weight": weight})
-
-
-def shares(life: Life) -> dict[str, int]:
-    routes = life.routes.get(ServiceName(SHOP, "inventory"))
-    if routes is None:
-        return {}
-    action = routes.rules[0].action
-    assert isinstance(action, Forward)
-    return {share.to.service.name: share.share for share in action.split.shares if hasattr(share.to, "service")}
-
-
-@scenario
-async def test_virtual_services_follow_their_members_labels(tmp_path: Path) -> None:
-    cluster = cluster_of(member("v1", "84"), member("v2", "16"))
-    async with Life(cluster, tmp_path, nelson=True) as life:
-        assert shares(life) == {"v1": 8400, "v2": 1600}
-        assert ServiceName(SHOP, "inventory") in life.registry.services
-        routed = life.routed
-        cluster.put(slice_(endpoint("10.0.0.1", "a"), name="v1-1", service="v1"))
-        await settle()
-        assert life.routed == routed
-        cluster.put(member("v1", "0"), member("v2", "100"))
-        await settle()
-        assert shares(life) == {"v1": 0, "v2": 10_000}
-        cluster.put(member("v2", "0"))
-        await settle()
-        assert shares(life) == {"v1": 0, "v2": 10_000}
-        assert {one.reason for one in life.feed.left_out[ServiceName(SHOP, "inventory")]} == {Reason.WEIGHT_ZERO}
-        cluster.delete(member("v1", "0"))
-        cluster.put(member("v2", "50"))
-        await settle()
-        assert shares(life) == {"v2": 10_000}
-    cluster.fault(DOWN)
-    async with Life(cluster, tmp_path, nelson=True) as life:
-        assert shares(life) == {"v2": 10_000}
-        assert ServiceName(SHOP, "inventory") in life.registry.services
-
-
-@scenario
-async def test_a_split_loses_no_destination_to_an_answer_that_nobody_saw_change(tmp_path: Path) -> None:
-    cluster = cluster_of(member("v1", "50"), member("v2", "50"))
-    async with Life(cluster, tmp_path, nelson=True):
-        pass
-    cluster.delete(member("v1", "50"))
-    async with Life(cluster, tmp_path, nelson=True) as life:
-        assert shares(life) == {"v1": 5000, "v2": 5000}
-        await asyncio.sleep(10)
-        assert shares(life) == {"v2": 10_000}
-    cluster.delete(member("v2", "50"))
-    async with Life(cluster, tmp_path, nelson=True) as life:
-        await asyncio.sleep(600)
-        assert shares(life) == {"v2": 10_000}
-        assert ServiceName(SHOP, "inventory") in life.registry.services
-        assert await life.source.confirm() == {ServiceName(SHOP, "inventory")}
-        await settle()
-        assert shares(life) == {}
-        assert life.hosts() == {}
-
-
-@scenario
-async def test_a_store_that_cannot_be_read_in_parts_says_so_and_loads_the_rest(tmp_path: Path) -> None:
-    cluster = cluster_of(member("v1", "50"))
-    async with Life(cluster, tmp_path, nelson=True):
-        pass
-    with LastGoodStore(tmp_path) as store:
-        store.save(
-            "kubernetes-splits", {"odd": "{}", "older": '{"format":0,"service":["a","b"],"port":1,"shares":[]}'}
-        )
-    cluster.fault(DOWN)
-    async with Life(cluster, tmp_path, nelson=True) as life:
-        assert shares(life) == {"v1": 10_000}
-        assert len(life.source.notes) == 2
 
 
 def body(one: Known) -> dict[str, Any]:
