@@ -78,6 +78,8 @@ def terms(
             return Terms(SLIDING, limit, limit, seconds, charge, denies, slot_us=seconds * _US // SLOTS)
         case Algorithm.TOKEN_BUCKET:
             capacity = (burst or limit) if limit else 0
+            if max(limit, capacity) > _FINEST:
+                raise ValueError(f"a bucket takes and holds at most {_FINEST}")
             scale, tick_us = _grain(seconds, max(limit, capacity))
             return Terms(BUCKET, limit, capacity, seconds, charge, denies, scale=scale, tick_us=tick_us)
 
@@ -85,6 +87,6 @@ def terms(
 def _grain(seconds: int, most: int) -> tuple[int, int]:
     """The finest ticks, and parts of a token, of which a whole bucket still is an exact number."""
     tick_us = 1
-    while (scale := -(-seconds * _US // tick_us)) * most > _FINEST and scale > 1:
+    while (scale := -(-seconds * _US // tick_us)) * most > _FINEST:
         tick_us *= 10
     return scale, tick_us
