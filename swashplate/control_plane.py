@@ -35,13 +35,16 @@ from swashplate.stream_events import StreamEvents
 from xds.host import clock
 from xds.host.limits import DEFAULT_LIMITS, Limits
 from xds.host.server import XdsServer
+from xds.resources import types
 from xds.resources.node import Node
 from xds.resources.snapshot import Snapshot
 from xds.streams.census import Census
 from xds.streams.rollout import Pace
 from xds.translate.finding import Code, Finding
+from xds.translate.naming import EGRESS
 
 _GRPC: Final = "the node is a gRPC client without a proxy: this is an Envoy's answer, and gRPC knows less of routes"
+_RAW: Final = "resource files change the routes of this node further; `swashplate render` has the outcome"
 _ASK_AGAIN_S: Final = 0.1
 _ORIGIN_KEPT_S: Final = 600.0
 """How long after a start a returning proxy is taken to have what the process before this one sent."""
@@ -220,6 +223,8 @@ class ControlPlane:
         if node.is_grpc:
             node, notes = replace(node, user_agent="", version=NEWEST_ENVOY), (_GRPC,)
         view = self._composition.generated_view(node)
+        if self._composition.view(node).get(types.ROUTE, EGRESS) != view.get(types.ROUTE, EGRESS):
+            notes += (_RAW,)
         caller = self._composition.caller_of(node)
         place = self._sources.place_of
         question = Question(request, node, view, self._composition.mesh, caller, self._settings.namespace, place)

@@ -30,7 +30,15 @@ from tests.translate.meshes import (
     to,
     to_service,
 )
+from xds.resources import types
 from xds.resources.node import Node
+
+RAW = """\
+resources:
+- "@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration
+  name: egress
+  virtual_hosts: [{name: mine, domains: ["*"], routes: [{match: {prefix: "/"}, direct_response: {status: 200}}]}]
+"""
 
 
 def ask(whole: Mesh, target: str, *headers: str, method: str = "GET", **node: object) -> RouteReport:
@@ -255,3 +263,24 @@ async def test_a_running_server_tells_the_line_of_the_rule_in_force(tmp_path: Pa
         await until(lambda: here.plane.status().problems)
         (tried,) = (await here.plane.explain_route(Request.parse("checkout"), None, None)).tried
         assert tried.place == f"{tmp_path}/routes/checkout.yaml:5 (an older version of the file)"
+
+
+async def test_a_client_without_a_proxy_is_told_that_it_is_an_envoys_answer(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    site.write_all()
+    async with site.running() as here, here.client("caller-1") as client:
+        client.node["user_agent_name"] = "gRPC C-core"
+        await client.send(types.LISTENER, resource_names_subscribe=["checkout"])
+        await client.receive()
+        report = await here.plane.explain_route(Request.parse("checkout"), "caller-1", None)
+        assert report.answer == "forwarded by split: 90% to stable, 10% to canary"
+        assert report.notes[-1].startswith("the node is a gRPC client without a proxy")
+
+
+async def test_resource_files_that_change_the_routes_are_told(tmp_path: Path) -> None:
+    site = Site(tmp_path, settings={"resources": tmp_path / "raw.yaml"})
+    site.write_all()
+    site.write("raw.yaml", RAW)
+    async with site.running() as here:
+        report = await here.plane.explain_route(Request.parse("checkout"), None, None)
+        assert report.notes[-1].startswith("resource files change the routes of this node further")
