@@ -33,9 +33,9 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An answer instead of the registry's; `status` 0 is none at all, ever."""
+    """An answer instead of the registry's. `status` 0: the connection breaks; None: it says nothing, ever."""
 
-    status: int
+    status: int | None
     headers: Mapping[str, str]
     body: str
 
@@ -82,14 +82,17 @@ class FaultProxy:
             await self._http.close()
 
     def fail(self, status: int, body: str = "", **headers: str) -> None:
-        """From now on everything is answered so, and what was under way ends. `retry_after="1"` is a header."""
+        """From now on everything is answered so, and what was under way ends. `retry_after="1"` is a header.
+
+        Status 0 is no answer: the connection breaks.
+        """
         self._fault = Fault(status, {name.replace("_", "-"): value for name, value in headers.items()}, body)
         self._healed.clear()
         self.cut()
 
     def hang(self) -> None:
         """From now on nothing is answered any more; watches stay open and say nothing."""
-        self._fault = Fault(0, {}, "")
+        self._fault = Fault(None, {}, "")
         self._healed.clear()
 
     def heal(self) -> None:
@@ -109,11 +112,12 @@ class FaultProxy:
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         self.asked.append(Asked(time.monotonic(), request.method, request.path_qs))
         fault = self._fault
-        if fault is not None and fault.status:
-            return web.Response(status=fault.status, headers=fault.headers, text=fault.body)
         if fault is not None:
-            await self._healed.wait()
-            return self._broken(request)
+            if fault.status is None:
+                await self._healed.wait()
+            if not fault.status:
+                return self._broken(request)
+            return web.Response(status=fault.status, headers=fault.headers, body=fault.body.encode())
         passing = asyncio.create_task(self._pass(request))
         self._passing.add(passing)
         try:

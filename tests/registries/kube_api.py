@@ -76,12 +76,18 @@ class KubeApi:
         self.server.stop()
 
     async def restart(self, *, empty: bool = False) -> None:
-        """Ends the server as a crash does and starts it again, `empty` with nothing of what was stored."""
+        """Ends the server as a crash does and starts it again, `empty` with nothing of what was stored.
+
+        The controllers do not live through that: they go on watching from a revision that is far in the future now.
+        """
         self.server.kill()
         if empty:
             rmtree(self.directory / "etcd")
         self.server.start()
         await self.server.up()
+        if empty and self._controllers is not None:
+            self._controllers.kill()
+            self._controllers.start()
 
     @property
     def token(self) -> str:

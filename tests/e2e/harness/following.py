@@ -4,12 +4,16 @@ import time
 from collections.abc import Collection
 from typing import Protocol
 
+from swashplate.status import SourceReport
 from tests.e2e.harness.envoy import Envoy
 from tests.e2e.harness.site import Site
 from tests.e2e.harness.wait import until
 
 SOON_S = 5.0
 """What is promised is a second, on a machine that has nothing else to do."""
+
+RECOVERED_S = 45.0
+"""An attempt comes every 30 s at the latest; after troubles as short as in tests, within a few."""
 
 
 class HasEndpoint(Protocol):
@@ -47,6 +51,29 @@ class Following:
         except TimeoutError as error:
             raise TimeoutError(f"{error}\n{self.site.control.tail()}") from None
         return time.monotonic() - begun
+
+    async def source(self, name: str) -> SourceReport:
+        """What status says of a source."""
+        return next(source for source in (await self.site.status()).sources if source.name == name)
+
+    async def held(self, name: str) -> tuple[str, ...]:
+        """What a source holds."""
+        return (await self.source(name)).held
+
+    async def restarted(self) -> None:
+        """The control plane crashes, and comes back."""
+        await self.site.kill()
+        await self.site.start()
+
+    async def unchanged(self, wanted: Collection[HasEndpoint]) -> None:
+        """Envoy is connected, has taken all that it was sent, and has exactly these, as before."""
+
+        async def connected() -> bool:
+            return await self.envoy.stat("control_plane.connected_state") == 1
+
+        await until(connected, "Envoy to be connected", RECOVERED_S)
+        await self.site.in_sync()
+        assert await self.endpoints() == {one.endpoint for one in wanted}
 
     async def emptied(self, begun: float) -> float:
         """Seconds from then until Envoy has no endpoint of any health."""

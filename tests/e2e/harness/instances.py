@@ -20,9 +20,12 @@ class Instance:
 
     async def start(self, status: Status = "passing", *tags: str) -> None:
         await self._upstream.start()
-        await self._agent.register(
-            self._service, self._upstream.host, self._upstream.port, instance=self.id, tags=tags, status=status
-        )
+        await self.announce(status, *tags)
+
+    async def announce(self, status: Status = "passing", *tags: str) -> None:
+        """Consul is told of it; once more, where it has forgotten."""
+        host, port = self._upstream.host, self._upstream.port
+        await self._agent.register(self._service, host, port, instance=self.id, tags=tags, status=status)
 
     async def check(self, status: Status) -> None:
         """What its health check says from now on."""

@@ -119,6 +119,14 @@ class Site:
         async with aiohttp.ClientSession() as http, http.get(f"http://{self.admin}{path}") as response:
             return response.status, await response.text()
 
+    async def confirm(self, source: str) -> list[str]:
+        """Confirms all removals that the source holds. The names that were held."""
+        url = f"http://{self.admin}/confirm"
+        async with aiohttp.ClientSession() as http, http.post(url, params={"source": source}) as response:
+            answer: dict[str, list[str]] = await response.json()
+            assert response.status == 200, answer
+            return answer["confirmed"]
+
     async def status(self) -> StatusReport:
         """What the server says of its sources, files and proxies."""
         status, text = await self.get("/status")
