@@ -82,13 +82,16 @@ class Mirror(Generic[T]):
             for key, item in listing.objects.items()
             if key not in self._touched and item != self.objects.get(key)
         }
+        other |= dict.fromkeys(self.objects.keys() - listing.objects.keys() - listing.unread - self._touched)
         agreed = frozenset(
             key
             for key in self.unconfirmed
             if key not in other and key not in listing.unread and (key in self.objects) == (key in listing.objects)
         )
         for key, item in other.items():
-            if item is not None:
+            if item is None:
+                del self.objects[key]
+            else:
                 self.objects[key] = item
         self.unconfirmed -= agreed
         self.unconfirmed |= other.keys()

@@ -221,6 +221,56 @@ def test_an_event_settles_what_a_list_left_open() -> None:
     seated(scenario, two)
 
 
+def test_an_event_settles_it_even_where_it_says_what_the_list_said() -> None:
+    async def scenario(seat: Seat) -> None:
+        await asyncio.sleep(10)
+        seat.api.cut()
+        seat.api.put("a", "emptied")
+        seat.api.compact()
+        await settle()
+        assert seat.reflector.unconfirmed == {A}
+        seat.api.put("a", "emptied")
+        await settle()
+        assert seat.live_at(A)
+        assert not seat.reflector.unconfirmed
+
+    seated(scenario, two)
+
+
+def test_a_second_list_that_is_older_than_a_newer_first_one_is_not_used() -> None:
+    async def scenario(seat: Seat) -> None:
+        await asyncio.sleep(10)
+        lost_history(seat)
+        seat.api.slow_s = 3
+        await asyncio.sleep(6)  # the second list is on its way
+        seat.api.objects.pop(B)
+        seat.api.expire_live()
+        await settle()
+        assert seat.last.changes == {B: None}
+        told = len(seat.batches)
+        await asyncio.sleep(20)
+        assert not any(batch.changes for _, batch in seat.batches[told:])
+        assert seat.confirmed == {A, B}
+
+    seated(scenario, two)
+
+
+def test_what_the_second_list_lacks_goes_and_is_asked_for_once_more() -> None:
+    async def scenario(seat: Seat) -> None:
+        await asyncio.sleep(10)
+        lost_history(seat)
+        await settle()
+        del seat.api.objects[B]  # nobody was told
+        await asyncio.sleep(5)
+        assert seat.contents == seat.api.contents
+        assert (seat.last.live, dict(seat.last.changes)) == (False, {B: None})
+        assert seat.confirmed == {A}
+        await asyncio.sleep(5)
+        assert seat.confirmed == {A, B}
+
+    seated(scenario, two)
+
+
 def test_a_live_deletion_between_the_two_lists_is_told_at_once() -> None:
     async def scenario(seat: Seat) -> None:
         await asyncio.sleep(10)
@@ -258,6 +308,8 @@ class TestAListThatIsWhollyEmpty:
         async def scenario(seat: Seat) -> None:
             await asyncio.sleep(10)
             self.emptied(seat)
+            await settle()
+            assert seat.reflector.doubted
             await asyncio.sleep(1000)
             assert seat.reflector.doubted
             assert seat.reflector.unconfirmed == {A, B}

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 
@@ -287,19 +288,43 @@ def test_a_store_that_counts_from_less_is_noticed_and_not_believed() -> None:
 def test_second_lists_are_not_asked_for_in_an_outage() -> None:
     async def scenario(seat: Seat) -> None:
         await asyncio.sleep(10)
+        seat.api.cut()
         seat.api.delete("a")
+        seat.api.compact()
         await settle()
-        seat.api.objects[A] = seat.api.objects[B]
-        seat.api.expire_live()
-        await settle()
-        del seat.api.objects[A]
-        seat.api.expire_live()
-        await settle()
+        assert seat.reflector.unconfirmed == {A}
         seat.api.fault = REFUSED
         seat.api.cut()
-        start = seat.now()
         await asyncio.sleep(600)
-        assert seat.api.count(since=start) <= 120
+        assert not [asked for asked in seat.api.asked if asked.params.get("limit") == "500"]
+        seat.api.fault = None
+        await asyncio.sleep(20)
+        assert seat.confirmed == {A}
+
+    seated(scenario, two)
+
+
+def test_nothing_that_answers_is_tried_at_least_every_ten_seconds() -> None:
+    async def scenario(seat: Seat) -> None:
+        seat.api.fault = REFUSED
+        await asyncio.sleep(600)
+        times = [asked.at for asked in seat.api.asked]
+        assert max(after - before for before, after in pairwise(times)) <= 10
+
+    seated(scenario, two)
+
+
+def test_a_server_that_is_there_again_but_not_ready_yet_is_asked_again_soon() -> None:
+    async def scenario(seat: Seat) -> None:
+        seat.api.fault = REFUSED
+        await asyncio.sleep(600)
+        seat.api.fault = status(503)
+        await asyncio.sleep(10)
+        answered = seat.api.asked[-1].at
+        assert answered > 600
+        seat.api.fault = None
+        await asyncio.sleep(5)
+        assert seat.contents == seat.api.contents
 
     seated(scenario, two)
 

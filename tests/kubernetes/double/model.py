@@ -67,8 +67,8 @@ class ModelApi:
     """Implements `discovery.kubernetes.client.Api`.
 
     `fault`: what every request gets until it is taken away. `once`: faults for the next requests, one each (None: no
-    fault). `hangs`: requests get no answer. `lists_empty`: lists and streams say that there are no objects; `lies` is
-    asked for it.
+    fault). `hangs`: requests get no answer. `slow_s`: how old lists are when they arrive. `lists_empty`: lists and
+    streams say that there are no objects; `lies` is asked for it.
     """
 
     def __init__(self, *, page: int = 500, streams: Streams = "yes") -> None:
@@ -81,6 +81,7 @@ class ModelApi:
         self.hangs = self.ends_at_once = self.lists_empty = False
         self.lies: Callable[[], bool] = lambda: self.lists_empty
         self.expire_pages = 0
+        self.slow_s = 0.0
         self._page = page
         self._compacted = 1000
         self._log: list[_Change] = []
@@ -190,7 +191,7 @@ class ModelApi:
         if rest:
             self._snapshots[token] = (revision, items)
             meta["continue"] = f"{token}:{int(at) + size}"
-        await asyncio.sleep(0)
+        await asyncio.sleep(self.slow_s)
         return msgspec.json.encode({"kind": "ServiceList", "metadata": meta, "items": page})
 
     @asynccontextmanager
