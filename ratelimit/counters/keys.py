@@ -36,10 +36,18 @@ class Keys(NamedTuple):
 
     def key(self, domain: str, identity: Entries, rule: Rule) -> bytes:
         """The counter of what `identity` names (`Match.identity`), as `rule` counts."""
-        parts = [self.of_domain(domain), _part(window_code(rule).encode())]
-        for key, value in identity:
-            parts += (_part(key.encode()), _part(value.encode()))
-        return b"".join(parts)
+        return self.head(domain, rule) + self.tail(identity)
+
+    def head(self, domain: str, rule: Rule) -> bytes:
+        """What the keys of a limit begin with, whatever the descriptor: worth keeping with the limit."""
+        return self.of_domain(domain) + _part(window_code(rule).encode())
+
+    def tail(self, identity: Entries) -> bytes:
+        """What follows the head."""
+        text = "".join([f"{len(key)}:{key}{len(value)}:{value}" for key, value in identity])
+        if text.isascii():
+            return text.encode()
+        return b"".join([_part(text.encode()) for entry in identity for text in entry])
 
     def of_domain(self, domain: str) -> bytes:
         """What the keys of all counters of a domain begin with."""
@@ -80,7 +88,15 @@ class CompatibleKeys(NamedTuple):
 
     def key(self, domain: str, identity: Entries, rule: Rule) -> bytes:
         """As `Keys.key`; one fixed-window limit a descriptor, so `rule` is not in the name."""
-        return self.of_domain(domain) + "".join(f"{key}_{value}_" for key, value in identity).encode()
+        return self.head(domain, rule) + self.tail(identity)
+
+    def head(self, domain: str, rule: Rule) -> bytes:
+        """As `Keys.head`."""
+        return self.of_domain(domain)
+
+    def tail(self, identity: Entries) -> bytes:
+        """As `Keys.tail`."""
+        return "".join([f"{key}_{value}_" for key, value in identity]).encode()
 
     def of_domain(self, domain: str) -> bytes:
         return f"{self.prefix}{domain}_".encode()

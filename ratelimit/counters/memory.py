@@ -1,0 +1,151 @@
+"""Counters in this process: for one process, exact, and gone with it."""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from typing import Final, NamedTuple
+
+from ratelimit.counters.algorithms import US, State, decide, hits_of
+from ratelimit.counters.check import Call, Verdict
+from ratelimit.counters.stats import StoreStats
+from ratelimit.counters.store import Counter, Done, StoreStatus
+
+LEAST: Final = 1_000
+"""Fewer counters than this are never the bound: a store that forgets at once limits nothing."""
+DEFAULT_MOST: Final = 1_000_000
+_DROPPED_A_TURN: Final = 1_000
+"""So that a minute's end, when a million counters end at once, stops no call for long."""
+
+
+class _Entry(NamedTuple):
+    """`listed_s`: the second of `_ending` that it is listed under; not after `until_us`."""
+
+    state: State
+    until_us: int
+    listed_s: int
+
+
+class MemoryStore:
+    """At most `most` counters (never fewer than LEAST); beyond that those used longest ago are forgotten.
+
+    `now_us` is the clock that windows go by, in microseconds since 1970. Decides at once, whatever the deadlines.
+    """
+
+    def __init__(
+        self, most: int = DEFAULT_MOST, *, now_us: Callable[[], int] = lambda: time.time_ns() // 1000
+    ) -> None:
+        self._most = max(most, LEAST)
+        self._now_us = now_us
+        self._stored: OrderedDict[bytes, _Entry] = OrderedDict()
+        self._ending: dict[int, dict[bytes, None]] = {}
+        self._seconds: list[int] = []
+        """A heap of the seconds of `_ending`."""
+        self.stats = StoreStats()
+
+    @property
+    def ready(self) -> bool:
+        return True
+
+    def on_ready(self, tell: Callable[[], None]) -> None:
+        """It is always ready."""
+
+    def on_change(self, tell: Callable[[], None]) -> None:
+        """Its status never changes."""
+
+    @property
+    def status(self) -> StoreStatus:
+        return StoreStatus("memory", f"this process, {len(self._stored)} of at most {self._most} counters")
+
+    def decide(self, calls: Sequence[Call], deadlines: Sequence[float], done: Done) -> None:
+        now_us, stored = self._now_us(), self._stored
+        for place, call in enumerate(calls):
+            states: dict[bytes, State] = {}
+            for key, _, _ in call:
+                if (entry := stored.get(key)) is not None:
+                    states[key] = entry.state
+            outcomes = decide(call, states, now_us)
+            for (key, _, _), outcome in zip(call, outcomes, strict=True):
+                if (state := states.get(key)) is not None and isinstance(outcome, Verdict):
+                    self._keep(key, state, now_us + outcome.reset_us)
+            self.stats.checks += len(call)
+            done(place, outcomes)
+        self._drop_ended(now_us)
+
+    def _keep(self, key: bytes, state: State, until_us: int) -> None:
+        known = self._stored.get(key)
+        listed_s = -(-until_us // US)
+        if known is not None and known.listed_s <= listed_s:
+            self._stored[key] = _Entry(state, until_us, known.listed_s)
+            self._stored.move_to_end(key)
+            return
+        if known is not None:
+            self._unlist(key, known.listed_s)
+        self._stored[key] = _Entry(state, until_us, listed_s)
+        self._list(key, listed_s)
+        if len(self._stored) > self._most:
+            oldest, entry = self._stored.popitem(last=False)
+            self._unlist(oldest, entry.listed_s)
+            self.stats.evicted += 1
+
+    def _list(self, key: bytes, second: int) -> None:
+        keys = self._ending.get(second)
+        if keys is None:
+            keys = self._ending[second] = {}
+            heappush(self._seconds, second)
+        keys[key] = None
+
+    def _unlist(self, key: bytes, second: int) -> None:
+        self._ending[second].pop(key, None)
+
+    def _drop_ended(self, now_us: int) -> None:
+        looks = _DROPPED_A_TURN
+        while self._seconds and self._seconds[0] * US <= now_us:
+            keys = self._ending[self._seconds[0]]
+            while keys and looks:
+                looks -= 1
+                key, _ = keys.popitem()
+                entry = self._stored[key]
+                if entry.until_us <= now_us:
+                    del self._stored[key]
+                else:
+                    listed_s = -(-entry.until_us // US)
+                    self._stored[key] = entry._replace(listed_s=listed_s)
+                    self._list(key, listed_s)
+            if keys:
+                return
+            del self._ending[heappop(self._seconds)]
+
+    async def start(self) -> None:
+        """There is nothing to connect to."""
+
+    async def stop(self) -> None:
+        """There is nothing to end."""
+
+    async def counters(self, prefix: bytes, most: int) -> Sequence[Counter]:
+        now_us = self._now_us()
+        found: list[Counter] = []
+        for number, key in enumerate(list(self._stored)):
+            if len(found) >= most:
+                break
+            if number % 10_000 == 9_999:
+                await asyncio.sleep(0)
+            if key.startswith(prefix) and (counter := self._counter(key, now_us)) is not None:
+                found.append(counter)
+        return found
+
+    async def counter(self, key: bytes) -> Counter | None:
+        return self._counter(key, self._now_us())
+
+    def _counter(self, key: bytes, now_us: int) -> Counter | None:
+        entry = self._stored.get(key)
+        if entry is None or entry.until_us <= now_us:
+            return None
+        return Counter(key, hits_of(entry.state), (entry.until_us - now_us) / US)
+
+    async def reset(self, prefix: bytes) -> int:
+        keys = [key for key in self._stored if key.startswith(prefix)]
+        for key in keys:
+            self._unlist(key, self._stored.pop(key).listed_s)
+        return len(keys)
