@@ -25,6 +25,7 @@ APART_S: Final = 0.5
 """Two looks are at least this far apart."""
 _TICK_S: Final = 0.001
 """A shorter wait is none: clocks are not finer."""
+_FULL: Final = 429
 _DOUBTS: Final = 2
 """So many failures in a row shut it."""
 
@@ -113,6 +114,8 @@ class Gate:
         """Why the datacenter does not answer; empty where it does."""
         try:
             answer = await self._client.get("/v1/status/leader", self._params, timeout=PATIENCE_S)
+            if answer.status == _FULL:
+                return ""  # it is there; that it takes no more of us is for who holds connections to hear
             reason = answer.refusal() or _leaderless(answer.body)
             if not reason and self._token_doubted:
                 reason = await self._look_at_token()

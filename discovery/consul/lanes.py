@@ -7,7 +7,7 @@ index and hardly any wait, so that the answers are worth the same and only come 
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Final, Protocol
 
 from discovery.consul.blocking import Bucket
 
@@ -17,17 +17,31 @@ POLL_WAIT_S: Final = 0.001
 """Not zero, which would mean the agent's default wait."""
 
 
+TRY_S: Final = 60.0
 _AT_ONCE: Final = 4
 
 
+class Holder(Protocol):
+    """Who may have a lane."""
+
+    def give_way(self) -> None:
+        """Its lane is somebody else's from now on."""
+
+
 class Lanes:
-    """`lanes` may be held at once; what has none takes its turn."""
+    """`lanes` may be held at once; what has none takes its turn.
+
+    Other programs ask the same agent from here, so it may take fewer connections than we were told. Then there are
+    fewer lanes, and one more is tried every minute.
+    """
 
     def __init__(self, lanes: int, clock: Callable[[], float]) -> None:
         self._free = lanes
+        self._given_up = 0
+        self._try_at = 0.0
         self._clock = clock
-        self._holders: set[object] = set()
-        self._without: set[object] = set()
+        self._holders: dict[Holder, None] = {}
+        self._without: set[Holder] = set()
         self._turns = Bucket(1, POLLS_PER_S)
         self._asking = asyncio.Semaphore(_AT_ONCE)
 
@@ -37,27 +51,48 @@ class Lanes:
         return len(self._without)
 
     @property
+    def given_up(self) -> int:
+        """How many lanes the agent refused."""
+        return self._given_up
+
+    @property
     def round_s(self) -> float:
         """How long until each of them had its turn."""
         return len(self._without) / POLLS_PER_S
 
-    def claim(self, who: object) -> bool:
+    def claim(self, who: Holder) -> bool:
         """Whether `who` has a lane from now on, until `leave`."""
         if who in self._holders:
             return True
+        if self._free <= 0 and self._given_up and self._clock() >= self._try_at:
+            self._given_up -= 1
+            self._free += 1
+            self._try_at = self._clock() + TRY_S
         if self._free <= 0:
             self._without.add(who)
             return False
         self._free -= 1
         self._without.discard(who)
-        self._holders.add(who)
+        self._holders[who] = None
         return True
 
-    def leave(self, who: object) -> None:
+    def give_up(self, who: Holder) -> None:
+        """The agent refused `who` a connection: there is a lane less. Who had none needs one that is held."""
+        loser = who if who in self._holders else next(iter(self._holders), None)
+        if loser is None:
+            return
+        del self._holders[loser]
+        self._without.add(loser)
+        self._given_up += 1
+        self._try_at = self._clock() + TRY_S
+        if loser is not who:
+            loser.give_way()
+
+    def leave(self, who: Holder) -> None:
         """`who` asks no more."""
         self._without.discard(who)
         if who in self._holders:
-            self._holders.remove(who)
+            del self._holders[who]
             self._free += 1
 
     def turn_s(self) -> float:
@@ -65,7 +100,7 @@ class Lanes:
         return self._turns.take(self._clock())
 
     @asynccontextmanager
-    async def connection(self, who: object) -> AsyncIterator[None]:
+    async def connection(self, who: Holder) -> AsyncIterator[None]:
         """While `who` asks: at once with a lane, else when one of the few connections for turns is free."""
         if who in self._holders:
             yield

@@ -32,8 +32,7 @@ def _notes(
     if lanes.without:
         yield (
             f"{lanes.without} services are asked in turn, each about every {max(lanes.round_s, 1):.0f} s, because "
-            f"at most {settings.max_connections} connections are used; allow more here, and with the agent's "
-            "`http_max_conns_per_client`"
+            f"{_why_in_turn(settings, lanes)}"
         )
     for one in datacenters:
         where = f" in {one.name}" if one.name else ""
@@ -53,6 +52,15 @@ def _notes(
     yield from said[:_NAMED]
     if len(said) > _NAMED:
         yield f"{len(said) - _NAMED} more services whose instances do not agree about their protocol"
+
+
+def _why_in_turn(settings: ConsulSettings, lanes: Lanes) -> str:
+    if lanes.given_up:
+        return "the agent refuses more connections from this address; raise its `http_max_conns_per_client`"
+    return (
+        f"at most {settings.max_connections} connections are used; allow more here, and with the agent's "
+        "`http_max_conns_per_client`"
+    )
 
 
 def _spaced(datacenter: Datacenter) -> Iterator[str]:

@@ -18,6 +18,7 @@ USELESS_LIMIT_S: Final = 5.0
 """The wait after an answer that says the same as before doubles from here to there: older servers wake every query
 for any change, and all wake those for a service that has no instance."""
 BACKOFF_LIMIT_S: Final = 60.0
+_FULL: Final = 429
 
 
 class Asks(Protocol):
@@ -33,12 +34,17 @@ class Asks(Protocol):
 class NoAnswerError(Exception):
     """The question was not answered; the message says why.
 
-    `agent`: it may be the agent that fails, not the question; `token`: it may be the token.
+    `agent`: it may be the agent that fails, not the question; `token`: it may be the token; `full`: the agent takes
+    no more connections from us.
     """
 
-    def __init__(self, reason: str, *, agent: bool = False, token: bool = False) -> None:
+    def __init__(self, reason: str, *, agent: bool = False, token: bool = False, full: bool = False) -> None:
         super().__init__(reason)
-        self.agent, self.token = agent, token
+        self.agent, self.token, self.full = agent, token, full
+
+
+class InterruptedQuestionError(Exception):
+    """Somebody wants the question to be asked in another way; nothing is known of the answer, and nothing is lost."""
 
 
 class Question:
@@ -64,6 +70,7 @@ class Question:
         self._rest_s = 0.0
         self._went_well = False
         self._useless = 0
+        self._interrupted = False
         self._woken = asyncio.Event()
         self._asking: asyncio.Future[Answer] | None = None
 
@@ -84,8 +91,7 @@ class Question:
         await self._rest()
         answer = await self._answer(wait_s)
         if reason := answer.refusal():
-            error = NoAnswerError(reason, agent=answer.status >= 429, token=answer.status in (401, 403))
-            raise self.failed(error, _retry_after(answer))
+            raise self.failed(_no_answer(answer.status, reason), _retry_after(answer))
         waited = self._progress.index > 0
         heard = self._progress.answered(answer.index, answer.body)
         self._useless = self._useless + 1 if waited and not heard.changed and self._moved(heard) else 0
@@ -106,6 +112,12 @@ class Question:
         self._progress = self._progress.from_start()
         self.wake()
         if self._asking is not None:
+            self._asking.cancel()
+
+    def interrupt(self) -> None:
+        """Let go of the connection if one is held: `heard` raises InterruptedQuestionError."""
+        if self._asking is not None:
+            self._interrupted = True
             self._asking.cancel()
 
     def wake(self) -> None:
@@ -133,13 +145,15 @@ class Question:
                 await asyncio.wait((self._asking,))
                 if not self._asking.cancelled():
                     return self._asking.result()
+                if self._interrupted:
+                    raise InterruptedQuestionError
             except UnreachableError as error:
                 raise self.failed(NoAnswerError(str(error), agent=True)) from error
             finally:
                 if not self._asking.done():
                     self._asking.cancel()
                     await asyncio.wait((self._asking,))
-                self._asking = None
+                self._asking, self._interrupted = None, False
 
 
 async def rest(woken: asyncio.Event, seconds: float) -> None:
@@ -149,6 +163,10 @@ async def rest(woken: asyncio.Event, seconds: float) -> None:
             await woken.wait()
     except TimeoutError:
         pass
+
+
+def _no_answer(status: int, reason: str) -> NoAnswerError:
+    return NoAnswerError(reason, agent=status >= 500, token=status in (401, 403), full=status == _FULL)
 
 
 def _retry_after(answer: Answer) -> float:

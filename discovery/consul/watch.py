@@ -12,7 +12,7 @@ from discovery.consul.gate import Gate
 from discovery.consul.lanes import POLL_WAIT_S, Lanes
 from discovery.consul.objects import Instance, MisreadError, instances_in
 from discovery.consul.permissions import Permissions, Rights
-from discovery.consul.question import Asks, NoAnswerError, Question, rest
+from discovery.consul.question import Asks, InterruptedQuestionError, NoAnswerError, Question, rest
 from discovery.consul.roll import AFTER_RESET_S, ASK_AGAIN_S, Roll
 
 _CANNOT_CONFIRM_S: Final = 30.0
@@ -98,6 +98,10 @@ class Watch:
         self._turn.set()
         self._question.wake()
 
+    def give_way(self) -> None:
+        """Its lane is somebody else's."""
+        self._question.interrupt()
+
     def let_go(self) -> None:
         """What is missing is gone: an operator said so."""
         self.roll = self.roll.let_go()
@@ -106,9 +110,13 @@ class Watch:
         try:
             answer, heard = await self._ask()
             await self._take(answer, heard)
+        except InterruptedQuestionError:
+            return
         except NoAnswerError as error:
             if error.agent or error.token:
                 self._shared.gate.doubt(token=error.token)
+            if error.full:
+                self._shared.lanes.give_up(self)
             self._failed(str(error))
         except Exception as error:  # one service's strange answer must not cost the others
             self._question.failed(NoAnswerError(""))

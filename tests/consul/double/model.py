@@ -7,6 +7,7 @@ import asyncio
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final, Literal
 
 import msgspec
@@ -60,7 +61,8 @@ class Reply:
 class ModelConsul:
     """One agent that is a server too. Its methods are those of the tests' real agent, as far as both can do it.
 
-    `fault` answers everything but `open_paths`; `hung` never answers; `jitter` of 1 makes waits 1/16 longer.
+    `fault` is the answer to everything with `fault_about` in its path; `hung` never answers; more than `cap`
+    questions at once are refused. `asked` has the paths of all.
     """
 
     def __init__(self, *, acl: bool = False, seed: int = 0) -> None:
@@ -69,6 +71,8 @@ class ModelConsul:
         self.anonymous = Rules()
         self.token = ADMIN if acl else ""
         self.index = 10
+        self.cap = 1000
+        self._open = 0
         self.instances: dict[tuple[str, str], Registered] = {}
         self.fault: Reply | None = None
         self.fault_about: str = ""
@@ -152,6 +156,15 @@ class ModelConsul:
         self, path: str, params: Mapping[str, str], token: str, body: bytes = b"", *, wait_s: float = 300.0
     ) -> Reply:
         self.asked.append(path)
+        if self._open >= self.cap:
+            return Reply(429, b"Your IP is issuing too many concurrent connections")
+        self._open += 1
+        try:
+            return await self._ask(path, params, token, body, wait_s)
+        finally:
+            self._open -= 1
+
+    async def _ask(self, path: str, params: Mapping[str, str], token: str, body: bytes, wait_s: float) -> Reply:
         index, held_s = int(params.get("index", "0")), wait_s + self._random.random() * wait_s / 16
         loop = asyncio.get_running_loop()
         deadline = loop.time() + held_s
@@ -271,9 +284,7 @@ def _entry(one: Registered) -> dict[str, Any]:
         {"CheckID": f"service:{one.id}", "Name": "as the test says", "Status": one.status},
     ]
     if one.maintained:
-        checks.append(
-            {"CheckID": f"_service_maintenance:{one.id}", "Name": "Maintenance Mode", "Status": "critical"}
-        )
+        checks.append({"CheckID": f"_service_maintenance:{one.id}", "Name": "Maintenance Mode", "Status": "critical"})
     return {
         "Node": {"Node": one.node, "Address": "127.0.0.1", "Datacenter": "dc1", "Meta": {"consul-version": "1.14"}},
         "Service": {
@@ -292,7 +303,7 @@ def _json(value: object, index: int, headers: dict[str, str], *, filtered: bool)
 def _rules(text: str) -> Rules:
     words = text.replace("{", " ").replace("}", " ").replace("=", " ").split()
     rules = Rules()
-    for kind, prefix in zip(words, words[1:], strict=False):
+    for kind, prefix in pairwise(words):
         if kind == "service_prefix":
             rules.services = prefix.strip('"')
         elif kind == "node_prefix":

@@ -8,7 +8,7 @@ from typing import Any
 
 import looptime
 
-from discovery.consul.client import ANSWER_S, WAIT_S, Answer, ConsulClient, UnreachableError
+from discovery.consul.client import Answer, ConsulClient, UnreachableError
 from discovery.consul.settings import ConsulSettings
 from discovery.consul.source import ConsulSource
 from discovery.registry import Registry

@@ -9,7 +9,10 @@ from aiohttp import web
 from tests.consul.double.model import ModelConsul
 from tests.e2e.harness.ports import free_port
 
-CAPPED = b"HTTP/1.1 429 Too Many Requests\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n429"
+CAPPED = (
+    b"HTTP/1.1 429 Too Many Requests\r\nContent-Type: text/plain\r\nContent-Length: 81\r\nConnection: close\r\n\r\n"
+    b"Your IP is issuing too many concurrent connections, please rate limit your calls\n"
+)
 """What Consul writes to a connection above `http_max_conns_per_client`, before it was asked anything."""
 
 
