@@ -241,8 +241,10 @@ def test_a_second_list_that_is_older_than_a_newer_first_one_is_not_used() -> Non
     async def scenario(seat: Seat) -> None:
         await asyncio.sleep(10)
         lost_history(seat)
+        await settle()
         seat.api.slow_s = 3
-        await asyncio.sleep(6)  # the second list is on its way
+        await asyncio.sleep(6)
+        assert seat.api.asked[-1].verb == "list", "the second list is on its way"
         seat.api.objects.pop(B)
         seat.api.expire_live()
         await settle()
@@ -251,6 +253,27 @@ def test_a_second_list_that_is_older_than_a_newer_first_one_is_not_used() -> Non
         await asyncio.sleep(20)
         assert not any(batch.changes for _, batch in seat.batches[told:])
         assert seat.confirmed == {A, B}
+
+    seated(scenario, two)
+
+
+def test_what_was_seen_live_is_not_undone_by_a_second_list_that_is_older() -> None:
+    async def scenario(seat: Seat) -> None:
+        await asyncio.sleep(10)
+        lost_history(seat)
+        await settle()
+        seat.api.slow_s = 3
+        await asyncio.sleep(6)
+        assert seat.api.asked[-1].verb == "list", "it is on its way"
+        seat.api.put("b", "changed")
+        seat.api.delete("c")
+        seat.api.put("d")
+        await settle()
+        told = len(seat.batches)
+        await asyncio.sleep(20)
+        assert not any(batch.changes for _, batch in seat.batches[told:])
+        assert seat.contents == seat.api.contents
+        assert seat.confirmed == {A}
 
     seated(scenario, two)
 
