@@ -43,7 +43,10 @@ class Instance:
 
 
 class Instances:
-    """Instances of one service, whose name no other test has. Used as an async context manager."""
+    """Instances of one service, whose name, made of the one given, no other test has.
+
+    Used as an async context manager.
+    """
 
     def __init__(self, agent: ConsulAgent, name: str = "web") -> None:
         self.service = unique(name)
