@@ -9,17 +9,10 @@ import pytest
 from discovery.kubernetes.errors import ApiError, KubernetesError, MalformedError, UnreachableError
 from discovery.kubernetes.objects import Key
 from tests.kubernetes.double.model import ModelApi, Streams
-from tests.kubernetes.double.seat import Seat, seated, settle
+from tests.kubernetes.double.seat import Seat, seated, settle, two
 
 A, B, C = Key("a", "a"), Key("a", "b"), Key("a", "c")
 REFUSED = UnreachableError("cannot connect")
-
-
-def two(streams: Streams = "yes") -> ModelApi:
-    api = ModelApi(streams=streams)
-    api.put("a", "one")
-    api.put("b", "one")
-    return api
 
 
 def status(code: int, reason: str = "", retry_after_s: float = 0.0) -> ApiError:

@@ -10,7 +10,7 @@ import looptime
 from discovery.kubernetes.batch import Batch
 from discovery.kubernetes.objects import SERVICES, Key, Service
 from discovery.kubernetes.reflector import Reflector
-from tests.kubernetes.double.model import ModelApi
+from tests.kubernetes.double.model import ModelApi, Streams
 
 R = TypeVar("R")
 
@@ -100,3 +100,11 @@ async def settle() -> None:
 
 async def _awaited(scenario: Callable[[], Awaitable[R]]) -> R:
     return await scenario()
+
+
+def two(streams: Streams = "yes", page: int = 500) -> ModelApi:
+    """A server with the objects a/a and a/b."""
+    api = ModelApi(streams=streams, page=page)
+    api.put("a", "one")
+    api.put("b", "one")
+    return api
