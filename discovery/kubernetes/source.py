@@ -100,8 +100,10 @@ class KubernetesSource:
         since = [one.stale_since for one in stale if one.stale_since is not None]
         if not self._namespaces.settled and self._feed.status.stale_since is not None:
             since.append(self._feed.status.stale_since)
+        # Heard is not enough: until all of it is published, a proxy that asks would get a part.
+        synced = self._namespaces.settled and self._feed.status.synced_at is not None
         return Freshness(
-            min(heard) if heard and self._namespaces.settled else None,
+            min(heard) if heard and synced else None,
             min(since, default=None),
             stale[0].error if stale else "",
             self._feed.status.stored,

@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 
@@ -60,6 +61,25 @@ async def test_nothing_is_told_before_all_that_is_needed_was_heard() -> None:
         assert life.labels() == [frozenset({("version", "v1")})]
         assert life.synced
         assert life.source.freshness.error == life.registry.statuses()[0].error == ""
+
+
+@scenario
+async def test_it_is_not_ready_before_all_that_it_heard_is_published() -> None:
+    """A proxy that asks in between would be told that the other services do not exist."""
+    names = ("a", "b", "c")
+    cluster = cluster_of(*(service(name=name) for name in names))
+    life = Life(cluster)
+    told: list[tuple[int, bool]] = []
+    publish = life.feed.publish
+
+    def watched(*what: Any) -> None:
+        publish(*what)
+        told.append((len(life.hosts()), life.source.freshness.ready))
+
+    with patch("discovery.kubernetes.source.TURN_S", -1.0), patch.object(life.feed, "publish", watched):
+        async with life:
+            assert life.source.freshness.ready
+    assert told[: len(names)] == [(1, False), (2, False), (3, False)]
 
 
 @scenario
