@@ -20,7 +20,8 @@ class Worth(StrEnum):
     """Asked without an index (a start, an error, asking again), or another content under the same index: an agent
     with streaming answers so when the token may read less than before."""
     RESET = "reset"
-    """The index went back: a server that was restored, or began anew, and may not know everything yet."""
+    """The index went back, and the content is another: a server that was restored, or began anew, and may not know
+    everything yet."""
 
 
 class Heard(NamedTuple):
@@ -45,9 +46,10 @@ class Progress:
         known = max(index, 1)
         digest = blake2b(body, digest_size=16).digest()
         changed = digest != self.digest
-        if known < self.highest:
+        if known < self.highest and changed:
             return Heard(Progress(0, known, digest), Worth.RESET, changed)
-        unseen = self.index == 0 or (changed and known == self.index)
+        # A stream counts lower than the servers about a service that has no instance: no reset, and no history.
+        unseen = self.index == 0 or known < self.highest or (changed and known == self.index)
         worth = Worth.FIRST if unseen else Worth.LIVE
         return Heard(Progress(known, known, digest), worth, changed)
 

@@ -1,7 +1,7 @@
 """Who may hold a connection: an agent takes only so many, and a blocking query holds one.
 
-As many services as there are lanes are followed by blocking queries. The others are asked in turn, each with its last
-index and hardly any wait, so that the answers are worth the same and only come later.
+As many services as there are lanes are followed by blocking queries. The others are asked in turn, without
+waiting; what an answer is worth is told by its index as ever, and it only comes later.
 """
 
 import asyncio
@@ -13,8 +13,6 @@ from discovery.consul.blocking import Bucket
 
 POLLS_PER_S: Final = 50.0
 """How many services without a lane are asked in a second: 600 of them every 12 s."""
-POLL_WAIT_S: Final = 0.001
-"""Not zero, which would mean the agent's default wait."""
 
 
 TRY_S: Final = 60.0

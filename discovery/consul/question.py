@@ -82,7 +82,8 @@ class Question:
     async def heard(self, *, wait_s: float = WAIT_S, again: bool = False) -> tuple[Answer, Heard]:
         """The next good answer (status 200). `again`: without an index. Raises NoAnswerError.
 
-        `wait_s`: how long the agent may hold the question.
+        `wait_s`: how long the agent may hold the question; 0 is an answer at once, worth as much: an agent with
+        streaming that has too little time answers with what it has not read yet.
         """
         if self._went_well:  # whoever asked has not said otherwise since
             self._backoff.reset()
@@ -92,7 +93,7 @@ class Question:
         answer = await self._answer(wait_s)
         if reason := answer.refusal():
             raise self.failed(_no_answer(answer.status, reason), _retry_after(answer))
-        waited = self._progress.index > 0
+        waited = self._progress.index > 0 and wait_s > 0
         heard = self._progress.answered(answer.index, answer.body)
         self._useless = self._useless + 1 if waited and not heard.changed and self._moved(heard) else 0
         self._progress = heard.progress
@@ -138,8 +139,9 @@ class Question:
 
     async def _answer(self, wait_s: float) -> Answer:
         while True:
+            index = self._progress.index if wait_s > 0 else 0
             self._asking = asyncio.ensure_future(
-                self._client.blocking(self._path, self._params, self._progress.index, wait_s=wait_s)
+                self._client.blocking(self._path, self._params, index, wait_s=wait_s)
             )
             try:
                 await asyncio.wait((self._asking,))

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from discovery.consul.blocking import Bucket, Heard, Worth
 from discovery.consul.client import WAIT_S, Answer
 from discovery.consul.gate import Gate
-from discovery.consul.lanes import POLL_WAIT_S, Lanes
+from discovery.consul.lanes import Lanes
 from discovery.consul.objects import Instance, MisreadError, instances_in
 from discovery.consul.permissions import Permissions, Rights
 from discovery.consul.question import Asks, InterruptedQuestionError, NoAnswerError, Question, rest
@@ -17,6 +17,8 @@ from discovery.consul.roll import AFTER_RESET_S, ASK_AGAIN_S, Roll
 
 _CANNOT_CONFIRM_S: Final = 30.0
 """How long what is missing waits for the next attempt where the first could not confirm it."""
+_SHORTEST_S: Final = 0.001
+"""A wait of 0 would be none at all."""
 _NOT_ALL: Final = "the token may not read all of its instances; give it `service_prefix` and `node_prefix` read"
 
 
@@ -129,7 +131,7 @@ class Watch:
             self._turn.clear()
             await rest(self._turn, lanes.turn_s())
             confirming = self._is_due()
-        wait_s = self._until_due(WAIT_S) if has_lane else POLL_WAIT_S
+        wait_s = self._until_due(WAIT_S) if has_lane else 0.0
         async with lanes.connection(self):
             answer, heard = await self._question.heard(wait_s=wait_s, again=confirming)
         self._shared.gate.heard()
@@ -177,7 +179,7 @@ class Watch:
 
     def _until_due(self, longest: float) -> float:
         due = self.roll.confirm_at
-        return longest if due is None else min(longest, max(due - self._shared.clock(), POLL_WAIT_S))
+        return longest if due is None else min(longest, max(due - self._shared.clock(), _SHORTEST_S))
 
     def _failed(self, reason: str) -> None:
         first, self.tried = not self.tried, True

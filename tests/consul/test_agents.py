@@ -175,6 +175,10 @@ async def test_indexes_of_answers(place: Place) -> None:
         await place.agent.deregister(other)
         same = await client.blocking(path, index=gone.index, wait_s=0.1)
         assert (same.index, same.body) == (gone.index, gone.body)
+        # Servers and streams do not count alike about a service that has no instance.
+        at_once = await client.blocking(path)
+        assert at_once.index > gone.index
+        assert (await client.blocking(path, index=at_once.index, wait_s=0.1)).index == gone.index
 
 
 @pytest.mark.parametrize("waits", [True, False])

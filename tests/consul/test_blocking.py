@@ -37,6 +37,11 @@ def test_an_index_that_went_back_is_another_history_and_the_next_question_has_no
     assert again.progress.answered(4, b"c").worth is Worth.LIVE
 
 
+def test_an_index_that_went_back_with_the_same_content_is_no_reset() -> None:
+    heard = after((214, b"[]")).answered(212, b"[]")
+    assert (heard.worth, heard.changed, heard.progress.index) == (Worth.FIRST, False, 212)
+
+
 def test_an_index_that_went_back_is_noticed_after_an_error_too() -> None:
     assert after((7, b"a")).broken().answered(3, b"b").worth is Worth.RESET
 

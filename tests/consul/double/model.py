@@ -168,7 +168,7 @@ class ModelConsul:
         index, held_s = int(params.get("index", "0")), wait_s + self._random.random() * wait_s / 16
         loop = asyncio.get_running_loop()
         deadline = loop.time() + held_s
-        streamed = expired = False
+        expired = False
         life = self._life
         while True:
             if life != self._life:
@@ -179,12 +179,12 @@ class ModelConsul:
                 continue
             if self.fault is not None and self.fault_about in path:
                 return self.fault
+            streamed = index > 0 and self.streams and path.startswith("/v1/health/")
             if (reply := self._now(path, token, body, streamed=streamed)).status != 200:
                 return reply
             known = int(reply.headers.get("x-consul-index", "0"))
             if index == 0 or not known or known > index or expired:
                 return reply
-            streamed = self.streams and path.startswith("/v1/health/")
             try:
                 async with asyncio.timeout_at(deadline):
                     await changed.wait()
@@ -209,7 +209,9 @@ class ModelConsul:
             case ["health", "service", name]:
                 seen, hidden = self._health(name, rules)
                 # A query that waited on a stream has no sign of what the token may no longer read.
-                return _json(seen, self._index_of(name), acl_header, filtered=hidden and bool(token) and not streamed)
+                return _json(
+                    seen, self._index_of(name, streamed), acl_header, filtered=hidden and bool(token) and not streamed
+                )
         return Reply(404, b"")
 
     def _token_self(self, token: str, headers: dict[str, str]) -> Reply:
@@ -240,12 +242,12 @@ class ModelConsul:
         seen = [one for one in there if rules.service(name) and rules.node(one.node)]
         return [_entry(one) for one in seen], len(seen) < len(there)
 
-    def _index_of(self, service: str) -> int:
+    def _index_of(self, service: str, streamed: bool) -> int:
         changes = [one.changed_at for one in self.instances.values() if one.service == service]
         if changes:
             return max(changes)
-        # Without streaming, every change of anything wakes a query for a service that has no instance.
-        return self._gone_at.get(service, self.index) if self.streams else self.index
+        # A stream knows when the service's last event was; servers give the newest index of all, and wake for it.
+        return self._gone_at.get(service, self.index) if streamed else self.index
 
     def _register(
         self,
