@@ -41,7 +41,7 @@ class MemoryStore:
         self._stored: OrderedDict[bytes, _Entry] = OrderedDict()
         self._ending: dict[int, dict[bytes, None]] = {}
         self._seconds: list[int] = []
-        """A heap of the seconds of `_ending`."""
+        """A heap of the seconds of `_ending`, and of some that have gone from it."""
         self.stats = StoreStats()
 
     @property
@@ -97,12 +97,17 @@ class MemoryStore:
         keys[key] = None
 
     def _unlist(self, key: bytes, second: int) -> None:
-        self._ending[second].pop(key, None)
+        keys = self._ending[second]
+        keys.pop(key, None)
+        if not keys:
+            del self._ending[second]
+            if len(self._seconds) > 2 * len(self._ending) + LEAST:
+                self._seconds = sorted(self._ending)
 
     def _drop_ended(self, now_us: int) -> None:
         looks = _DROPPED_A_TURN
         while self._seconds and self._seconds[0] * US <= now_us:
-            keys = self._ending[self._seconds[0]]
+            keys = self._ending.get(self._seconds[0], {})
             while keys and looks:
                 looks -= 1
                 key, _ = keys.popitem()
@@ -115,7 +120,7 @@ class MemoryStore:
                     self._list(key, listed_s)
             if keys:
                 return
-            del self._ending[heappop(self._seconds)]
+            self._ending.pop(heappop(self._seconds), None)
 
     async def start(self) -> None:
         """There is nothing to connect to."""

@@ -6,6 +6,7 @@ Stores compute in doubles, which hold such numbers exactly; so they all decide a
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ratelimit.unit import Unit
 
@@ -14,6 +15,8 @@ MOST: Final = 2**53 - 1
 
 SLOTS: Final = 16
 """A sliding window counts in so many slots. One more is kept: the one that the window has partly left."""
+
+CALENDAR_UNITS: Final = frozenset({Unit.DAY, Unit.WEEK, Unit.MONTH, Unit.YEAR})
 
 FIXED, SLIDING, BUCKET = 1, 2, 3
 """What `Terms.kind` and the first number of a counter's state say."""
@@ -69,8 +72,8 @@ def terms(
         raise ValueError(f"a limit and its burst are from 0 to {MOST}, not {limit} and {burst}")
     if calendar is None and seconds < 1:
         raise ValueError(f"a window is at least a second, not {seconds}")
-    if calendar is not None and algorithm is not Algorithm.FIXED_WINDOW:
-        raise ValueError(f"a calendar has fixed windows only, not {algorithm}")
+    if calendar is not None:
+        _check(calendar, algorithm)
     match algorithm:
         case Algorithm.FIXED_WINDOW:
             return Terms(FIXED, limit, limit, seconds, charge, denies, calendar, plain=charge)
@@ -82,6 +85,19 @@ def terms(
                 raise ValueError(f"a bucket takes and holds at most {_FINEST}")
             scale, tick_us = _grain(seconds, max(limit, capacity))
             return Terms(BUCKET, limit, capacity, seconds, charge, denies, scale=scale, tick_us=tick_us)
+
+
+def _check(calendar: Calendar, algorithm: Algorithm) -> None:
+    if algorithm is not Algorithm.FIXED_WINDOW:
+        raise ValueError(f"a calendar has fixed windows only, not {algorithm}")
+    if calendar.unit not in CALENDAR_UNITS:
+        raise ValueError(f"a calendar has days, weeks, months and years, not {calendar.unit.name.lower()}s")
+    if calendar.multiple < 1:
+        raise ValueError(f"a window is at least one {calendar.unit.name.lower()}, not {calendar.multiple}")
+    try:
+        ZoneInfo(calendar.zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ValueError(f"there is no time zone {calendar.zone!r}") from error
 
 
 def _grain(seconds: int, most: int) -> tuple[int, int]:

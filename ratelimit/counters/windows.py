@@ -31,7 +31,7 @@ def chosen(around: Bounds, now_s: int) -> tuple[int, int]:
 
 
 def bounds(calendar: Calendar, now_s: int) -> Bounds:
-    """Raises ValueError for units below a day, ZoneInfoNotFoundError for unknown zones."""
+    """Of a calendar that `Rule` took: its unit and zone are known to be good."""
     known = _known.get(calendar)
     if known is None or not known[1] <= now_s < known[2]:
         if len(_known) >= _MOST_KNOWN:
@@ -60,10 +60,8 @@ def _number(calendar: Calendar, day: date) -> int:
             return (day.toordinal() - _A_MONDAY) // (7 * calendar.multiple)
         case Unit.MONTH:
             return (day.year * 12 + day.month - 1) // calendar.multiple
-        case Unit.YEAR:
-            return day.year // calendar.multiple
         case _:
-            raise ValueError(f"a calendar has days, weeks, months and years, not {calendar.unit.name.lower()}s")
+            return day.year // calendar.multiple
 
 
 def _start(calendar: Calendar, number: int, zone: ZoneInfo) -> int:

@@ -1,0 +1,303 @@
+"""One server: its connection, made anew whenever it ends, and what is under way on it."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, Protocol
+
+import hiredis
+
+from ratelimit.counters.check import Failed, FailureKind
+from ratelimit.counters.redis.backoff import Backoff
+from ratelimit.counters.redis.batch import Batch, MakeBatch
+from ratelimit.counters.redis.connection import Connection, Reply, UnreachableError
+from ratelimit.counters.redis.turn import Part
+from ratelimit.counters.stats import StoreStats
+
+MOST_IN_FLIGHT: Final = 2
+"""One is decided while the next one travels; what waits meanwhile goes together in the one after."""
+MOST_KEYS: Final = 256
+MOST_CHECKS: Final = 1024
+"""In one script, so that it stops the server for a millisecond or two at most."""
+MOST_WAITING: Final = 4096
+RETRY_S: Final = 0.005
+"""A call whose keys are on the move from one node to another (TRYAGAIN) is asked again after this."""
+_ELSEWHERE: Final = frozenset({"READONLY", "MASTERDOWN", "NOAUTH", "WRONGPASS", "LOADING"})
+"""Errors that this connection will not get over: the next one asks anew where to go."""
+
+
+class Owner(Protocol):
+    """Who the node belongs to."""
+
+    def freed(self) -> None:
+        """It takes parts again."""
+
+    def changed(self) -> None:
+        """It is up, or down, or down for another reason."""
+
+    def redirected(self, part: Part, place: str, *, asking: bool) -> None:
+        """The slot of this part is at another node: for now (`asking`), or for good. It was not counted."""
+
+
+class _Flight:
+    """The commands that were written together."""
+
+    __slots__ = ("commands", "sent_at")
+
+    def __init__(self, sent_at: float) -> None:
+        self.sent_at = sent_at
+        self.commands: set[_Command] = set()
+
+
+class _Command:
+    """One script under way. `asking`: with ASKING before it, so that a slot's next owner takes it."""
+
+    __slots__ = ("asking", "batch", "flight", "node", "whole")
+
+    def __init__(self, node: "Node", flight: _Flight, batch: Batch, asking: bool) -> None:
+        self.node = node
+        self.flight = flight
+        self.batch = batch
+        self.asking = asking
+        self.whole = False
+
+    def packed(self) -> bytes:
+        return (_ASKING if self.asking else b"") + self.batch.packed(whole=self.whole)
+
+    def sinks(self) -> tuple[Callable[[Reply], None], ...]:
+        return (_ignored, self.answered) if self.asking else (self.answered,)
+
+    def answered(self, reply: Reply) -> None:
+        self.node.answered(self, reply)
+
+
+_ASKING: Final = b"*1\r\n$6\r\nASKING\r\n"
+
+
+def _ignored(reply: Reply) -> None:
+    """What ASKING says does not matter: the command behind it says what is wrong."""
+
+
+class Node:
+    """`dial` makes a connection, or raises UnreachableError. `give_up_s`: without an answer for so long the
+    connection is given up; what is heard of it later counts for nothing."""
+
+    def __init__(
+        self,
+        place: str,
+        dial: Callable[[], Awaitable[Connection]],
+        make_batch: MakeBatch,
+        owner: Owner,
+        stats: StoreStats,
+        *,
+        give_up_s: float,
+        backoff: Backoff,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self.place = place
+        self.error = f"{place}: not connected yet"
+        self._dial = dial
+        self._make_batch = make_batch
+        self._owner = owner
+        self._stats = stats
+        self._give_up_s = give_up_s
+        self._backoff = backoff
+        self._wall = wall
+        self._waiting: deque[Part] = deque()
+        self._asking: set[Part] = set()
+        self._flights: list[_Flight] = []
+        self.connection: Connection | None = None
+        self._is_new = True
+        """No attempt to connect has ended yet: what comes meanwhile waits for it."""
+        self._task: asyncio.Task[None] | None = None
+        self._watch: asyncio.TimerHandle | None = None
+
+    @property
+    def is_up(self) -> bool:
+        return self.connection is not None
+
+    @property
+    def is_free(self) -> bool:
+        """Whether parts would be sent at once."""
+        return self.connection is not None and len(self._flights) < MOST_IN_FLIGHT and not self._waiting
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._flights)
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._live(), name=f"counters at {self.place}")
+
+    async def stop(self) -> None:
+        """Ends the connection; what is under way fails."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait((task,))
+        self._down("it was stopped")
+
+    def decide(self, parts: Iterable[Part], *, asking: bool = False) -> None:
+        """Sends them, now or when there is room, in order."""
+        for part in parts:
+            if self.connection is None and not self._is_new:
+                part.fail(Failed(FailureKind.DOWN, self.error), self._stats)
+            elif len(self._waiting) >= MOST_WAITING:
+                part.fail(Failed(FailureKind.SHED, f"{MOST_WAITING} calls wait for {self.place}"), self._stats)
+            else:
+                if asking:
+                    self._asking.add(part)
+                self._waiting.append(part)
+        self._pump()
+
+    def drop_settled(self) -> None:
+        """Forgets what waits but has been settled meanwhile, by its deadline."""
+        self._waiting = deque(part for part in self._waiting if not part.is_settled)
+        self._asking.intersection_update(self._waiting)
+
+    def _pump(self) -> None:
+        while self._waiting and self.connection is not None and len(self._flights) < MOST_IN_FLIGHT:
+            taken = self._taken()
+            if not taken:
+                return
+            flight = _Flight(asyncio.get_running_loop().time())
+            now = self._wall()
+            commands = [
+                _Command(self, flight, self._make_batch(parts, now), asking) for (_, asking), parts in taken.items()
+            ]
+            flight.commands.update(commands)
+            self._flights.append(flight)
+            self.connection.send(
+                b"".join([command.packed() for command in commands]),
+                [sink for command in commands for sink in command.sinks()],
+            )
+            if self._watch is None:
+                self._watch = asyncio.get_running_loop().call_later(self._give_up_s, self._look)
+
+    def _taken(self) -> dict[tuple[int, bool], list[Part]]:
+        """What goes next, by slot: calls in their order, whole, up to what a script takes."""
+        taken: dict[tuple[int, bool], list[Part]] = {}
+        waiting, keys, checks = self._waiting, set[bytes](), 0
+        while waiting and checks < MOST_CHECKS and len(keys) < MOST_KEYS:
+            part = waiting[0]
+            if part.is_settled:
+                waiting.popleft()
+                continue
+            if checks and len(keys) + len(part.checks) > MOST_KEYS:
+                break
+            waiting.popleft()
+            keys.update([check.key for check in part.checks])
+            checks += len(part.checks)
+            at = part.slot, part in self._asking
+            self._asking.discard(part)
+            if (parts := taken.get(at)) is None:
+                taken[at] = [part]
+            else:
+                parts.append(part)
+        return taken
+
+    def answered(self, command: _Command, reply: Reply) -> None:
+        """Told by the connection, once for each command."""
+        flight = command.flight
+        if isinstance(reply, hiredis.ReplyError):
+            if self._asked_again(command, str(reply)):
+                return
+        else:
+            self._backoff.reset()
+            if wrong := command.batch.settle(reply, self._stats):
+                self._leave_if(wrong)
+        flight.commands.discard(command)
+        if flight.commands or flight not in self._flights:
+            return
+        self._flights.remove(flight)
+        self._stats.round_trip(asyncio.get_running_loop().time() - flight.sent_at)
+        self._pump()
+        if self.is_free:
+            self._owner.freed()
+
+    def _asked_again(self, command: _Command, error: str) -> bool:
+        """Handles an error for all of a command, which was not carried out then. True: it is under way again."""
+        code, _, rest = error.partition(" ")
+        parts = command.batch.parts
+        match code:
+            case "NOSCRIPT" if not command.whole and self.connection is not None:
+                command.whole = True
+                self.connection.send(command.packed(), command.sinks())
+                return True
+            case "MOVED" | "ASK":
+                for part in parts:
+                    self._owner.redirected(part, rest.rpartition(" ")[2], asking=code == "ASK")
+            case "TRYAGAIN":
+                asyncio.get_running_loop().call_later(RETRY_S, self._retry, list(parts), command.asking)
+            case _:
+                for part in parts:
+                    part.fail(Failed(FailureKind.REFUSED, f"{self.place}: {error}"), self._stats)
+                self._leave_if(error)
+        return False
+
+    def _retry(self, parts: list[Part], asking: bool) -> None:
+        self.decide([part for part in parts if not part.is_settled], asking=asking)
+
+    def _leave_if(self, error: str) -> None:
+        if error.partition(" ")[0] in _ELSEWHERE and self.connection is not None:
+            self.connection.abort(error)
+
+    def _look(self) -> None:
+        """Gives up a connection whose oldest command has waited too long."""
+        self._watch = None
+        if not self._flights or self.connection is None:
+            return
+        loop = asyncio.get_running_loop()
+        until = self._flights[0].sent_at + self._give_up_s
+        if until <= loop.time():
+            self.connection.abort(f"no answer within {self._give_up_s:g} s")
+        else:
+            self._watch = loop.call_at(until, self._look)
+
+    async def _live(self) -> None:
+        first = True
+        while True:
+            try:
+                connection = await self._dial()
+            except UnreachableError as error:
+                self._down(str(error))
+            else:
+                self._stats.reconnects += not first
+                first = False
+                self.connection, self.error, self._is_new = connection, "", False
+                self._pump()
+                self._owner.changed()
+                self._owner.freed()
+                try:
+                    reason = await asyncio.shield(connection.lost)
+                except asyncio.CancelledError:
+                    connection.abort("it was stopped")
+                    raise
+                self._down(f"{self.place}: {reason}")
+            await asyncio.sleep(self._backoff.next())
+
+    def _down(self, error: str) -> None:
+        """What was sent has an unknown outcome; what was not sent was not counted."""
+        self._is_new = False
+        self.connection, is_news, self.error = None, self.error != error, error
+        flights, self._flights = self._flights, []
+        waiting, self._waiting = self._waiting, deque()
+        self._asking.clear()
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+        lost = Failed(FailureKind.LOST, error)
+        for flight in flights:
+            for command in flight.commands:
+                for part in command.batch.parts:
+                    part.fail(lost, self._stats)
+        down = Failed(FailureKind.DOWN, error)
+        for part in waiting:
+            part.fail(down, self._stats)
+        if is_news:
+            self._owner.changed()
+        self._owner.freed()
