@@ -5,6 +5,7 @@ less. So each is asked for by name some time later.
 """
 
 from collections.abc import Collection, Mapping
+from typing import NamedTuple
 from urllib.parse import quote
 
 from discovery.consul.client import UnreachableError
@@ -16,36 +17,49 @@ from mesh.service import Service, ServiceName
 _ROTOR_NAME = "consul:service"
 
 
-async def gone(
-    client: Asks, datacenters: Collection[Datacenter], kept: Mapping[ServiceName, Service]
-) -> frozenset[ServiceName]:
-    """Which of these no datacenter has any of the kept instances of; none where that cannot be told."""
-    if not all(one.is_complete and one.lists_something and one.settled_in_s() == 0.0 for one in datacenters):
-        return frozenset()
-    found = set()
+class Found(NamedTuple):
+    """`gone`: no datacenter has any of the kept instances of these. `why`: what keeps the others from being told."""
+
+    gone: frozenset[ServiceName] = frozenset()
+    why: str = ""
+
+
+async def look_again(client: Asks, datacenters: Collection[Datacenter], kept: Mapping[ServiceName, Service]) -> Found:
+    """Asks for each of these by name."""
+    if not all(one.is_complete for one in datacenters):
+        return Found(why="not every service has answered yet")
+    if any(one.settled_in_s() for one in datacenters):
+        return Found(why="Consul's index went back, so it may not know everything yet")
+    if not all(one.lists_something for one in datacenters):
+        return Found(why="the catalog has nothing at all any more; confirm the removal if that is right")
+    gone, why = set(), ""
     for name, service in sorted(kept.items()):
-        if all([await _has_none(client, datacenter, service) for datacenter in datacenters]):
-            found.add(name)
-    return frozenset(found)
+        reasons = [await _obstacle(client, datacenter, service) for datacenter in datacenters]
+        if any(reasons):
+            why = why or next(filter(None, reasons))
+        else:
+            gone.add(name)
+    return Found(frozenset(gone), why)
 
 
-async def _has_none(client: Asks, datacenter: Datacenter, service: Service) -> bool:
+async def _obstacle(client: Asks, datacenter: Datacenter, service: Service) -> str:
+    """Why the service cannot be said to be gone there; empty where it is."""
     endpoints = [endpoint for port in service.ports for endpoint in port.endpoints]
     called = {value for one in endpoints for key, value in one.labels if key == _ROTOR_NAME}
     called.add(service.name.name)
     rights = await datacenter.permissions.to_read(called, {one.node for one in endpoints if one.node})
     if not rights.known or rights.denied:
-        return False
+        return rights.why
     params = {"dc": datacenter.name} if datacenter.name else {}
     kept = {endpoint.instance for endpoint in endpoints}
     for consul_name in sorted(called):
         try:
             answer = await client.get(f"/v1/health/service/{quote(consul_name, safe='')}", params)
             if answer.status != 200 or answer.filtered:
-                return False
+                return answer.refusal() or f"the token may not read all of {consul_name}"
             there = {datacenter.grader.instance_name(one) for one in instances_in(answer.body)}
-        except (UnreachableError, MisreadError):
-            return False
+        except (UnreachableError, MisreadError) as error:
+            return str(error)
         if kept & there:
-            return False
-    return True
+            return f"{consul_name} is there after all"
+    return ""

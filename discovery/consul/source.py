@@ -17,7 +17,7 @@ from discovery.consul.naming import namespace_of
 from discovery.consul.notes import notes
 from discovery.consul.publishing import Publisher
 from discovery.consul.roll import ASK_AGAIN_S
-from discovery.consul.second_look import gone
+from discovery.consul.second_look import look_again
 from discovery.consul.settings import ConsulSettings
 from discovery.kept import KeptServices
 from discovery.registry import Evidence, Feed
@@ -90,7 +90,7 @@ class ConsulSource:
         }
         self._publisher = Publisher(feed, self._book, stored, self._kept.changed)
         self._begun: set[str] = set()
-        self._error = ""
+        self._error = self._doubt = ""
         self._notes: tuple[str, ...] = ()
         self._noting: asyncio.TimerHandle | None = None
         self._lingering: dict[tuple[Origin, ServiceName], asyncio.TimerHandle] = {}
@@ -239,9 +239,11 @@ class ConsulSource:
             await self._publisher.in_doubt()
             await asyncio.sleep(wait)
             doubted = self._publisher.doubted
-            found = await gone(self._client, self._datacenters.values(), doubted)
-            self._publisher.confirm(found)
-            wait = ASK_AGAIN_S if found or not doubted else min(wait * 2, 60.0)
+            found = await look_again(self._client, self._datacenters.values(), doubted)
+            self._publisher.confirm(found.gone)
+            self._doubt = found.why
+            self._tell()
+            wait = ASK_AGAIN_S if found.gone or not doubted else min(wait * 2, 60.0)
 
     def _tell(self) -> None:
         reason = next(filter(None, (one.trouble for one in self._datacenters.values())), "")
@@ -260,6 +262,8 @@ class ConsulSource:
         now = notes(
             self._settings, self._client, self._lanes, self._datacenters.values(), self._publisher.disagreements
         )
+        if (doubted := len(self._publisher.doubted)) and self._doubt:
+            now = (*now, f"{doubted} services of an earlier life are held, since Consul lacks them: {self._doubt}")
         if now != self._notes:
             self._notes = now
             self._on_notes()
