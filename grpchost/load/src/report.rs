@@ -7,10 +7,13 @@ use std::fmt::Write;
 use std::io;
 use std::time::{Duration, Instant};
 
+/// The longest latency that is told apart: ten minutes, in tenths of microseconds.
+const LONGEST: u64 = 6_000_000_000;
+
 /// Counts what counts: calls that were due after the warm-up.
 pub struct Report {
     from: Instant,
-    /// Microseconds from due to answered, of calls that ended well, times ten.
+    /// Tenths of microseconds from due to answered, of calls that ended well.
     latency: Histogram<u64>,
     statuses: BTreeMap<Status, u64>,
     codes: BTreeMap<u8, u64>,
@@ -26,7 +29,7 @@ impl Report {
     pub fn new(from: Instant) -> io::Result<Self> {
         Ok(Self {
             from,
-            latency: Histogram::new(3).map_err(io::Error::other)?,
+            latency: Histogram::new_with_bounds(1, LONGEST, 3).map_err(io::Error::other)?,
             statuses: BTreeMap::new(),
             codes: BTreeMap::new(),
             seconds: 0.0,

@@ -103,7 +103,8 @@ where
     });
     let connection = builder(&shared.limits).serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
-    let mut ending = pin!(retire(&caller, &heard, draining));
+    // Ours lasts as long as the connection: that is how the server knows of it while it drains.
+    let mut ending = pin!(retire(&caller, &heard, draining.clone()));
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
         end = ending.as_mut() => match end {

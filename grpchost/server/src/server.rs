@@ -73,10 +73,18 @@ impl Server {
     pub fn start(config: Config, inbox: Arc<dyn Inbox>, counters: Arc<Counters>) -> Result<Self, Error> {
         let tls = config.tls.as_ref().map(Tls::config).transpose().map_err(Error::Tls)?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let listeners = {
+        let bound = {
             let _entered = runtime.enter();
             let bind = |address: &String| Listener::bind(address, config.reuse_port);
-            config.listen.iter().map(bind).collect::<io::Result<Vec<_>>>()?
+            config.listen.iter().map(bind).collect::<io::Result<Vec<_>>>()
+        };
+        let listeners = match bound {
+            Ok(listeners) => listeners,
+            Err(error) => {
+                // Dropping it would wait, which callers that run on tokio too may not.
+                runtime.shutdown_background();
+                return Err(error.into());
+            }
         };
         let ports = listeners.iter().map(Listener::port).collect();
         let (answers, replies) = Replies::new(Arc::clone(&counters));
