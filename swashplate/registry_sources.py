@@ -49,4 +49,5 @@ def consul_source(settings: Settings, feed: Feed, store: LastGoodStore | None, t
         now=time.time,
         on_error=told.error,
         on_notes=told.notes,
+        default_namespace=settings.namespace,
     )
