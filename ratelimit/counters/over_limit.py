@@ -96,7 +96,7 @@ class OverLimitMemory:
         for (key, rule, hits), outcome in zip(checks, outcomes, strict=True):
             if hits < 0:
                 self._over.pop(key, None)
-            elif outcome[0] is True and hits and not outcome.remaining and rule.terms.kind == FIXED:  # type: ignore[union-attr]
+            elif outcome[0] is True and hits and not outcome.remaining and rule.terms.kind == FIXED:
                 assert isinstance(outcome, Verdict)
                 ends = asked_at + outcome.reset_us / US
                 self._over.pop(key, None)
