@@ -246,6 +246,8 @@ class ControlPlane:
         return "; ".join(self.unready()) or None
 
     def _published(self) -> None:
+        # What callers may see is made of services: known only now, and nobody is to be served before it.
+        self._sources.tell_services()
         if not self._sources.unready:
             self.unready()
         self._server.publish(self._composition.changed_at)

@@ -77,3 +77,19 @@ async def test_a_stack_has_exactly_its_weighted_targets_and_weights_move_without
         assert load.failures() == []
         assert load.reconnects == 0
         await consul.delete(f"{KEYS}/{caller}")
+
+
+async def test_no_proxy_is_served_before_what_its_stack_may_see_is_known(consul: ConsulAgent, tmp_path: Path) -> None:
+    caller = unique("shop--2-1-0--qwertyui")
+    async with Instances(consul, "howdy--1-0-0--aeiq8irl") as stack:
+        await stack.more(1)
+        await consul.put(f"{KEYS}/{caller}", blob({stack.service: 100}))
+        site = Site(tmp_path, sources=(), flags=("--consul", consul.url, "--lighthouse", "true"))
+        await site.control.start()
+        try:
+            await until(site.is_ready, "the control plane to be ready", every=0)
+            _, answer = await site.get(f"/explain/route?target=howdy/&node=shop-1&cluster={caller}")
+            assert [one["to"] for one in json.loads(answer)["destinations"]] == [stack.service]
+        finally:
+            await site.control.stop()
+            await consul.delete(f"{KEYS}/{caller}")
