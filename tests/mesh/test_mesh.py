@@ -35,6 +35,22 @@ def test_changes_are_told_exactly(
         assert new.services is old.services
 
 
+@given(changes, changes, changes)
+def test_what_changed_is_the_same_over_several_steps_as_by_comparison(
+    first: dict[ServiceName, int | None],
+    second: dict[ServiceName, int | None],
+    third: dict[ServiceName, int | None],
+) -> None:
+    """One step is known by what it named; more of them, and other histories, have to be compared."""
+    start = Mesh().with_changes(services=services(first))
+    middle = start.with_changes(services=services(second))
+    end = middle.with_changes(services=services(third))
+    for newer, older in [(end, start), (end, middle), (start, end), (end, Mesh(dict(start.services))), (end, end)]:
+        names = newer.services.keys() | older.services.keys()
+        expected = {name for name in names if newer.services.get(name) is not older.services.get(name)}
+        assert newer.changed_since(older) == expected
+
+
 callers = st.dictionaries(st.sampled_from("abc"), st.none() | st.sampled_from(["dev", "prod"]))
 
 

@@ -67,6 +67,7 @@ class Composer:
         self._mesh = Mesh()
         self._ports: dict[ServiceName, PortTable] = {}
         self._parts: dict[ServiceName, Parts] = {}
+        self._findings: dict[ServiceName, tuple[Finding, ...]] = {}
         self._references: References[ServiceName] = References()
         self._caller_references: References[str] = References()
         self._names = BaseNames()
@@ -98,6 +99,9 @@ class Composer:
                 self._parts[name] = new
             else:
                 self._parts.pop(name, None)
+            self._findings.pop(name, None)
+            if new.findings and name in self._parts:
+                self._findings[name] = new.findings
         self._layers.apply(changes)
         if self._proxyless is not None:
             self._proxyless.apply({name: self._subject(name) for name in affected}, self._layers.endpoints)
@@ -316,7 +320,7 @@ class Composer:
     @property
     def warnings(self) -> tuple[Finding, ...]:
         """Everything that operators or registries asked for and did not get as written, by service."""
-        found = [finding for parts in self._parts.values() for finding in parts.findings]
+        found = [finding for findings in self._findings.values() for finding in findings]
         if self._proxyless is not None:
             found += self._proxyless.findings()
         return tuple(sorted({*found, *self._layers.findings(), *self._callers.findings()}))
