@@ -1,4 +1,5 @@
 //! What a call is, and how it is answered.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod common;
 

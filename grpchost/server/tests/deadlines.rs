@@ -1,4 +1,5 @@
 //! Calls whose callers no longer wait.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! How connections and servers end.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod common;
 

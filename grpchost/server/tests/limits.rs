@@ -1,4 +1,5 @@
 //! What callers may not do.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! A bug in what one call runs through ends that call, or its connection; nothing else.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod common;
 
