@@ -3,8 +3,9 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from typing import Any, Self
 
 import pytest
 
@@ -59,6 +60,18 @@ async def _place(request: pytest.FixtureRequest, fixture: str, *, acl: bool) -> 
 class Life:
     """A source in real time."""
 
+    @classmethod
+    @asynccontextmanager
+    async def at(cls, url: str, **settings: Any) -> AsyncIterator[Self]:
+        """It runs meanwhile."""
+        one = cls(ConsulSettings(url, **settings))
+        task = asyncio.create_task(one.source.run())
+        try:
+            yield one
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
     def __init__(self, settings: ConsulSettings) -> None:
         self.registry = Registry(["consul"], lambda _: None, time.time)
         self.feed = self.registry.feed("consul")
@@ -81,15 +94,8 @@ class Life:
         await self.until(lambda: self.hosts(service) == list(hosts))
 
 
-@asynccontextmanager
-async def life(url: str, token: str = "") -> AsyncIterator[Life]:
-    one = Life(ConsulSettings(url, token=token))
-    task = asyncio.create_task(one.source.run())
-    try:
-        yield one
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+def life(url: str, token: str = "") -> AbstractAsyncContextManager[Life]:
+    return Life.at(url, token=token)
 
 
 async def test_an_instance_is_followed_from_its_registration_to_its_end(place: Place) -> None:

@@ -1,7 +1,7 @@
 """Our own restart: what was in force serves at once, and goes only when it is known to be gone."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,7 @@ import pytest
 
 from mesh.service import ServiceName
 from tests.consul.double.model import ModelConsul, Reply, Rules
-from tests.consul.double.seat import Seat, one_life
-
-Life = Callable[[Seat], Awaitable[None]]
+from tests.consul.double.seat import Life, Seat, one_life
 
 
 def lives(model: Callable[[], ModelConsul], state: Path, *scenarios: Life, **settings: Any) -> None:

@@ -16,14 +16,18 @@ from mesh.service import Service, ServiceName
 from operator_files.store import LastGoodStore
 from tests.consul.double.model import ModelConsul
 
+Life = Callable[["Seat"], Awaitable[None]]
+"""What happens while a source runs."""
+
 
 class ModelClient(ConsulClient):
-    """Asks the model instead of an agent. `down`: nothing listens."""
+    """Asks the model instead of an agent. `down`: nothing listens. `elsewhere`: other datacenters' models."""
 
     def __init__(self, model: ModelConsul, settings: ConsulSettings) -> None:
         super().__init__(settings)
         self.model = model
         self.down = False
+        self.elsewhere: dict[str, ModelConsul] = {}
 
     async def _ask(
         self, method: str, path: str, params: Mapping[str, str], body: bytes | None, timeout: float
@@ -34,8 +38,9 @@ class ModelClient(ConsulClient):
             raise UnreachableError("the agent cannot be reached")
         wait_s = float(params["wait"].removesuffix("ms")) / 1000 if "wait" in params else 0.0
         try:
+            model = self.elsewhere.get(params.get("dc", ""), self.model)
             async with asyncio.timeout(timeout):
-                reply = await self.model.ask(path, params, self._token.value(), body or b"", wait_s=wait_s)
+                reply = await model.ask(path, params, self._token.value(), body or b"", wait_s=wait_s)
         except TimeoutError as error:
             raise UnreachableError("the agent does not answer") from error
         return Answer(reply.status, int(reply.headers.get("x-consul-index", "0")), reply.body, reply.headers)
@@ -83,7 +88,7 @@ class Seat:
 
 
 def seated(
-    scenario: Callable[[Seat], Awaitable[None]],
+    scenario: Life,
     model: Callable[[], ModelConsul] = ModelConsul,
     *,
     state: Path | None = None,
@@ -95,7 +100,7 @@ def seated(
 
 
 async def _life(
-    scenario: Callable[[Seat], Awaitable[None]],
+    scenario: Life,
     model: Callable[[], ModelConsul],
     state: Path | None,
     settings: Mapping[str, Any],
@@ -104,7 +109,7 @@ async def _life(
 
 
 async def one_life(
-    scenario: Callable[[Seat], Awaitable[None]],
+    scenario: Life,
     model: ModelConsul,
     state: Path | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -125,5 +130,5 @@ async def one_life(
             store.close()
 
 
-async def _awaited(scenario: Callable[[Seat], Awaitable[None]], seat: Seat) -> None:
+async def _awaited(scenario: Life, seat: Seat) -> None:
     await scenario(seat)
