@@ -8,6 +8,7 @@ from typing import NamedTuple
 from mesh.duration import Timeout
 from mesh.match import Match, ValueMatch
 from mesh.policy import ClusterPolicy
+from mesh.rate_limit import RateLimit
 from mesh.service import Labels, Protocol, ServiceName
 from mesh.split import Destination, Split
 
@@ -158,7 +159,7 @@ Action = Forward | Redirect | Respond
 class Rule:
     """The first rule whose `matches` hold takes the request: any one of them (OR); none written means all.
 
-    `name` is unique in its service. Defaults of the file have already been put in.
+    `name` is unique in its service. Defaults of the file have already been put in, and the limits of all its rules.
     """
 
     name: str
@@ -168,6 +169,7 @@ class Rule:
     response_headers: HeaderEdits = NO_HEADER_EDITS
     fault: Fault | None = None
     cors: Cors | None = None
+    rate_limits: tuple[RateLimit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

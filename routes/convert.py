@@ -8,6 +8,7 @@ from fractions import Fraction
 from mesh import match as m
 from mesh import policy as p
 from mesh import rule as r
+from mesh.rate_limit import RateLimit
 from mesh.service import Labels, Protocol, ServiceName
 from mesh.split import Destination, ServiceRef, Share, Split, SubsetRef
 from routes.model.action import (
@@ -24,6 +25,7 @@ from routes.model.file import PatchSpec, RouteFile
 from routes.model.match import MatchSpec, PatternSpec
 from routes.model.policy import ClusterSpec, HealthCheckSpec
 from routes.model.rule import DefaultsSpec, RuleSpec
+from routes.rate_limits import ALL_RULES, rate_limits
 
 DEFAULT_RULE = "default"
 """The name of the rule that a file without rules has."""
@@ -87,23 +89,28 @@ def rule_name(index: int, rule: RuleSpec) -> str:
 
 def rules(file: RouteFile, naming: Naming) -> tuple[r.Rule, ...]:
     defaults = file.defaults or _NO_DEFAULTS
+    shared = rate_limits(file.rate_limits, ALL_RULES, naming.service)
     if not file.rules:
         everything = Split.all_to(ServiceRef(naming.service, naming.port))
         action = _forward(_NO_RULE, defaults, everything, naming)
-        return (r.Rule(DEFAULT_RULE, action, cors=_cors(defaults.cors)),)
-    return tuple(_rule(index, rule, defaults, naming) for index, rule in enumerate(file.rules))
+        return (r.Rule(DEFAULT_RULE, action, cors=_cors(defaults.cors), rate_limits=shared),)
+    return tuple(_rule(index, rule, defaults, naming, shared) for index, rule in enumerate(file.rules))
 
 
-def _rule(index: int, rule: RuleSpec, defaults: DefaultsSpec, naming: Naming) -> r.Rule:
-    headers = rule.headers
+def _rule(
+    index: int, rule: RuleSpec, defaults: DefaultsSpec, naming: Naming, shared: tuple[RateLimit, ...]
+) -> r.Rule:
+    headers, name = rule.headers, rule_name(index, rule)
+    limits = (*shared, *rate_limits(rule.rate_limits, name, naming.service)) if rule.to is not None else ()
     return r.Rule(
-        name=rule_name(index, rule),
+        name=name,
         action=_action(rule, defaults, naming),
         matches=tuple(match(spec) for spec in rule.match or ()),
         request_headers=_header_edits(headers.request if headers else None),
         response_headers=_header_edits(headers.response if headers else None),
         fault=_fault(rule.fault),
         cors=_cors(rule.cors or defaults.cors),
+        rate_limits=limits,
     )
 
 

@@ -8,6 +8,7 @@ from routes.checks.cluster import cluster_problems
 from routes.checks.context import Checked
 from routes.checks.coverage import Above
 from routes.checks.patches import patch_problems
+from routes.checks.rate_limits import rate_limit_problems
 from routes.checks.rule import cors_problems, per_try_problems, rule_problems, tcp_rule_problems
 from routes.convert import match, rule_name
 from routes.model import RuleSpec
@@ -29,6 +30,7 @@ def problems_of(checked: Checked) -> list[Problem]:
     found += _hosts(checked)
     found += _defaults(checked)
     found += _protocol(checked)
+    found += rate_limit_problems(checked)
     if checked.file.cluster is not None:
         found += cluster_problems(checked, checked.file.cluster)
     if checked.file.patches is not None:
@@ -123,7 +125,7 @@ def _protocol(checked: Checked) -> Iterator[Problem]:
     if protocol in ("tcp", "tls"):
         for index, rule in checked.rules:
             yield from tcp_rule_problems(checked, index, rule, protocol)
-        for key in ("hosts", "defaults"):
+        for key in ("hosts", "defaults", "rate_limits"):
             if getattr(checked.file, key) is not None:
                 yield checked.error(
                     codes.MISPLACED, f"`{key}` needs HTTP, and the service's protocol is {protocol}", (key,),

@@ -14,10 +14,10 @@ from routes.model.values import TimeoutValue
 
 Where = tuple[str | int, ...]
 
-_FORWARD_ONLY = ("timeout", "idle_timeout", "retry", "rewrite", "sticky", "mirror", "websocket")
+_FORWARD_ONLY = ("timeout", "idle_timeout", "retry", "rewrite", "sticky", "mirror", "websocket", "rate_limits")
 _HTTP_ONLY = (
     "match", "redirect", "respond", "timeout", "idle_timeout", "retry", "rewrite", "headers", "sticky", "mirror",
-    "fault", "cors", "websocket",
+    "fault", "cors", "websocket", "rate_limits",
 )  # fmt: skip
 _HASHING = ("ring_hash", "maglev")
 _UNSAFE_METHODS = frozenset({"POST", "PATCH"})

@@ -8,6 +8,7 @@ from operator_files.validate import FileModel
 from operator_files.values import Percent, Text
 from routes.model.action import sums_to_100
 from routes.model.policy import ClusterSpec
+from routes.model.rate_limit import RateLimitSpec
 from routes.model.rule import DefaultsSpec, RuleSpec
 from routes.model.values import (
     Host,
@@ -60,6 +61,12 @@ class RouteFile(FileModel):
         None, min_length=1, description="The first match wins, in this order. Default: everything to all endpoints."
     )
     defaults: DefaultsSpec | None = Field(None, description="What rules have where they say nothing.")
+    rate_limits: list[RateLimitSpec] | None = Field(
+        None,
+        min_length=1,
+        max_length=16,
+        description="How many requests may come by all rules together that send requests on, beside the rules' own.",
+    )
     cluster: ClusterSpec | None = Field(None, description="How callers talk to the service.")
     sources: SourcesSpec | None = Field(
         None,

@@ -16,6 +16,7 @@ from routes.model.action import (
     To,
 )
 from routes.model.match import MatchSpec
+from routes.model.rate_limit import RateLimitSpec
 from routes.model.values import RuleText, TimeoutValue
 
 NOT_YET = "is not available in this version"
@@ -33,8 +34,8 @@ class DefaultsSpec(FileModel, json_schema_extra={"minProperties": 1}):
 class RuleSpec(FileModel):
     """One rule: which requests it takes, and exactly one of `to`, `redirect` and `respond`."""
 
-    # The place of traffic shifts and rate limits in the format.
-    reserved = {"shift": NOT_YET, "rate_limits": NOT_YET}  # noqa: RUF012 - a ClassVar in the base
+    # The place of traffic shifts in the format.
+    reserved = {"shift": NOT_YET}  # noqa: RUF012 - a ClassVar in the base
 
     name: RuleText | None = Field(
         None,
@@ -68,4 +69,7 @@ class RuleSpec(FileModel):
     )
     fault: FaultSpec | None = Field(None, description="Trouble made on purpose.")
     cors: CorsSpec | None = Field(None, description="Cross-origin calls from browsers.")
+    rate_limits: list[RateLimitSpec] | None = Field(
+        None, min_length=1, max_length=16, description="How many requests may come by this rule."
+    )
     websocket: bool = Field(False, description="Whether a request may be upgraded to a WebSocket.")
