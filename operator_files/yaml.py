@@ -117,10 +117,13 @@ class Document:
         return Mark(start.line + 1, start.column + 1, max(1, stop - start.column))
 
 
-def parse(content: str | bytes, file: str, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Document | Problem:
+def parse(
+    content: str | bytes, file: str, *, max_bytes: int = DEFAULT_MAX_BYTES, merge_keys: bool = False
+) -> Document | Problem:
     """The document that a file holds, or why it holds none.
 
-    `file` is the name that problems show. A byte order mark is skipped. A file that says nothing (empty, blank, only
+    `file` is the name that problems show. `merge_keys`: `<<` is obeyed as in YAML 1.1, for files that other programs
+    read too. A byte order mark is skipped. A file that says nothing (empty, blank, only
     comments, or only null) is the Problem EMPTY, so that it cannot be taken for an answer.
     """
     if len(content) > max_bytes:
@@ -149,17 +152,17 @@ def parse(content: str | bytes, file: str, *, max_bytes: int = DEFAULT_MAX_BYTES
         )
     document.data = fast_json(text)
     if document.data is None:
-        found = _parse_yaml(document)
+        found = _parse_yaml(document, merge_keys)
         if found is not None:
             return found
     return document
 
 
-def _parse_yaml(document: Document) -> Problem | None:
+def _parse_yaml(document: Document, merge_keys: bool) -> Problem | None:
     """Fill in the document's data, or say why not."""
     try:
         root = _compose(document.text)
-        constructor = _Constructor(document)
+        constructor = _Constructor(document, merge_keys)
         document._root = root
         document.data = None if root is None else constructor.value(root)
     except _RefusedError as refused:
@@ -217,8 +220,9 @@ class _RefusedError(Exception):
 class _Constructor:
     """Nodes to plain data, by the core schema."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: Document, merge_keys: bool) -> None:
         self._document = document
+        self._merge_keys = merge_keys
         self._depth = 0
         self._seen: set[int] = set()
         self._aliased = 0
@@ -256,13 +260,17 @@ class _Constructor:
 
     def _mapping(self, node: yaml.Node) -> dict[str, object]:
         data: dict[str, object] = {}
+        merged: list[dict[str, object]] = []
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
                 raise self._refused(codes.SYNTAX, "a key must be a single word or text", key_node)
             key = key_node.value
             if key in data:
                 raise self._duplicate(key, node, key_node)
-            if key == "<<" and key_node.tag == _PLAIN:
+            if _is_merge(key_node) and self._merge_keys:
+                merged += self._merged(value_node)
+                continue
+            if _is_merge(key_node):
                 raise self._refused(
                     codes.MERGE_KEY,
                     "`<<` (merge) is not part of YAML 1.2",
@@ -270,7 +278,19 @@ class _Constructor:
                     "write the keys out, or give the whole value by an alias",
                 )
             data[key] = self.value(value_node)
+        for other in merged:
+            data = {**other, **data}
         return data
+
+    def _merged(self, node: yaml.Node) -> list[dict[str, object]]:
+        """What a merge key brings, the strongest first (yaml.org/type/merge.html)."""
+        sources = node.value if isinstance(node, yaml.SequenceNode) else [node]
+        for source in sources:
+            if not isinstance(source, yaml.MappingNode):
+                raise self._refused(
+                    codes.MERGE_KEY, "`<<` merges mappings only", node, "write the alias of a mapping, or of several"
+                )
+        return [self.value(source) for source in sources]  # type: ignore[misc]  # mappings become dicts
 
     def _scalar(self, node: yaml.ScalarNode) -> object:
         text: str = node.value
@@ -315,10 +335,25 @@ class _Constructor:
 def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Node | None, yaml.Node] | None:
     """The key's node (None in a list) and the value's node one step down."""
     if isinstance(node, yaml.MappingNode):
-        return next(((key, value) for key, value in node.value if key.value == step), None)
+        own = next(((key, value) for key, value in node.value if key.value == step), None)
+        return own or _merged_child(node, step)
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and 0 <= step < len(node.value):
         return None, node.value[step]
     return None
+
+
+def _merged_child(node: yaml.MappingNode, step: str | int) -> tuple[yaml.Node | None, yaml.Node] | None:
+    """As `_child`, of what merge keys bring."""
+    for key, value in node.value:
+        if _is_merge(key):
+            for source in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                if (found := _child(source, step)) is not None:
+                    return found
+    return None
+
+
+def _is_merge(key: yaml.Node) -> bool:
+    return bool(key.value == "<<" and key.tag == _PLAIN)
 
 
 def _shown(tag: str) -> str:

@@ -41,6 +41,14 @@ class Limit:
     on_store_failure: OnStoreFailure | None = None
     metadata: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     place: str = ""
+    tag: str = ""
+    """Its window in a word (`minute`, `bucket_5_minute`), which tells it from the other limits of its descriptor in
+    statistics. Empty where it is the only one."""
+
+    @property
+    def seconds(self) -> int:
+        """The length of its windows where no calendar says otherwise."""
+        return self.multiplier * self.unit.seconds
 
 
 Entries = tuple[tuple[str, str], ...]
