@@ -3,15 +3,21 @@
 import asyncio
 import time
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from grpc import aio
 
 import envoy_api
-from fleet.server import Server
 from xds.resources import types
 
 ADS = "/envoy.service.discovery.v3.AggregatedDiscoveryService/"
+
+
+class Changes(Protocol):
+    """What knows the services."""
+
+    async def change(self, service: int) -> None:
+        """Gives one of them other endpoints."""
 
 
 class Requests(NamedTuple):
@@ -99,7 +105,7 @@ class Fleet:
         """Field 1 of a state-of-the-world answer is field 1 of its ACK; incremental ACKs have none."""
         return data[: 2 + data[1]] if self._sotw else b""
 
-    async def round(self, server: Server, service: int) -> float:
+    async def round(self, server: Changes, service: int) -> float:
         """One change; seconds until the last client has taken it."""
         self.acks, self._wanted = 0, len(self._clients)
         self._all_acked.clear()
