@@ -92,7 +92,7 @@ class _Outside:
         self._inside: _Inside | None = None
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
         if item.get_closest_marker("own_network") is None:
             return None
         if reason := _obstacle(item):
@@ -108,6 +108,8 @@ class _Outside:
         for report in _told(self._inside, item):
             item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        # The test before left standing what it shares with this one, such as their module.
+        item.session._setupstate.teardown_exact(nextitem)
         return True
 
     def pytest_unconfigure(self) -> None:
