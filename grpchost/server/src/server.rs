@@ -128,12 +128,11 @@ impl Server {
 
     /// Secures new connections with `tls`. On an error, all stays as it was.
     pub fn reload(&self, tls: &Tls) -> Result<(), Error> {
-        let fresh = tls.config().map_err(Error::Tls)?;
         let mut current = self.tls.lock().unwrap_or_else(PoisonError::into_inner);
         if current.is_none() {
             return Err(Error::Tls("this server was started without TLS".into()));
         }
-        *current = Some(fresh);
+        *current = Some(tls.config().map_err(Error::Tls)?);
         Ok(())
     }
 
