@@ -1,6 +1,6 @@
 """Limits of a route file as `mesh` values, and as what a rate limit service is configured by."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from mesh.mesh import Routes
@@ -126,7 +126,7 @@ def _may_be_left_out(limit: RateLimit, each: Part) -> bool:
     return may_be_missing(each) and not limit.unlimited_absent
 
 
-def _limited(limit: RateLimit, allow: Allowance | None) -> Mapping[str, Any]:
+def _limited(limit: RateLimit, allow: Allowance | None) -> dict[str, Any]:
     """The keys of a descriptor that has the limit; without an allowance it is unlimited."""
     if allow is None:
         return {"rate_limit": {"unlimited": True}}

@@ -131,8 +131,8 @@ class RateLimitSpec(FileModel):
 
     name: RuleText | None = Field(
         None,
-        description="Unique in the file: it names the counters and the metrics. Default: the rule's name (`all` for the "
-        "whole service) with `-limit-1`, `-limit-2`, ...",
+        description="Unique in the file: it names the counters and the metrics. Default: the rule's name (`all` for "
+        "the whole service) with `-limit-1`, `-limit-2`, ...",
     )
     allow: AllowanceText = Field(
         description="How many requests pass in which time, such as `100/minute` or `300/5 minutes`. `0/second`: none."
@@ -141,19 +141,19 @@ class RateLimitSpec(FileModel):
         None,
         min_length=1,
         max_length=MOST_PARTS,
-        description="What has a counter of its own: each value of these parts of a request (together, where there are "
-        "several). Default: one counter for all.",
+        description="What has a counter of its own: each value of these parts of a request (together, where there "
+        "are several). Default: one counter for all.",
     )
     absent: Literal["shared", "unlimited"] = Field(
         "shared",
-        description="What is done with a request that lacks one of these parts: `shared` counts all that lack the same "
-        "parts in one counter, `unlimited` lets them pass.",
+        description="What is done with a request that lacks one of these parts: `shared` counts all that lack the "
+        "same parts in one counter, `unlimited` lets them pass.",
     )
     values: dict[Annotated[Text, Field(min_length=1)], ValueAllowance] | None = Field(
         None,
         min_length=1,
-        description="Other limits for some values of the last part of `per`; `*` in a value stands for any characters, "
-        "and the first that fits is taken, an exact one before.",
+        description="Other limits for some values of the last part of `per`; `*` in a value stands for any "
+        "characters, and the first that fits is taken, an exact one before.",
     )
     algorithm: Literal["fixed_window", "sliding_window", "token_bucket"] = Field(
         "fixed_window", description="How the counter forgets: at once when the window ends, or bit by bit."
@@ -163,8 +163,8 @@ class RateLimitSpec(FileModel):
     )
     calendar: bool = Field(
         False,
-        description="Days, weeks, months and years begin where the calendar says; otherwise a month is 30 days from the "
-        "epoch on, a year 365, and a week begins on Thursday.",
+        description="Days, weeks, months and years begin where the calendar says; otherwise a month is 30 days from "
+        "the epoch on, a year 365, and a week begins on Thursday.",
     )
     time_zone: NonEmpty | None = Field(None, description="Whose calendar, as `Europe/Berlin`. Default: `UTC`.")
     shadow_mode: bool = Field(False, description="The limit only counts, and refuses nothing.")
@@ -183,6 +183,6 @@ class RateLimitSpec(FileModel):
     )
     apply_on_stream_done: bool = Field(
         False,
-        description="Count when the response has ended, by what is known then; a request passes while the limit is not "
-        "exceeded.",
+        description="Count when the response has ended, by what is known then; a request passes while the limit is "
+        "not exceeded.",
     )

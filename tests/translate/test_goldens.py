@@ -24,7 +24,7 @@ from xds.resources.node import Node, Version
 from xds.resources.snapshot import Snapshot
 from xds.translate.composer import Composer
 from xds.translate.finding import Code
-from xds.translate.settings import TranslationSettings
+from xds.translate.settings import RateLimiting, TranslationSettings
 
 DIRECTORY = Path(__file__).parent / "golden"
 NAMES = sorted(path.name.removesuffix(".in.yaml") for path in DIRECTORY.glob("*.in.yaml"))
@@ -36,7 +36,7 @@ class Case:
 
     def __init__(self, name: str, version: Version | None = None) -> None:
         self.input: dict[str, Any] = yaml.safe_load((DIRECTORY / f"{name}.in.yaml").read_text())
-        settings = {key: _address(value) for key, value in self.input.get("settings", {}).items()}
+        settings = {key: _setting(value) for key, value in self.input.get("settings", {}).items()}
         assert settings.keys() <= {field.name for field in fields(TranslationSettings)}
         self.composer: Composer = composed(self._mesh(), TranslationSettings(**settings))
         node = {"id": "golden", "version": "newest", **self.input.get("node", {})}
@@ -74,7 +74,10 @@ class Case:
         return {**{name: found for name, found in shown.items() if found}, "warnings": warnings}
 
 
-def _address(value: Any) -> Any:
+def _setting(value: Any) -> Any:
+    """Lists are addresses, a mapping is `rate_limiting`."""
+    if isinstance(value, dict):
+        return RateLimiting(**{key: _setting(inner) for key, inner in value.items()})
     return tuple(value) if isinstance(value, list) else value
 
 

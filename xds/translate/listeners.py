@@ -13,7 +13,7 @@ from xds.translate.access_log import failure_log
 from xds.translate.clusters import ADS_SOURCE
 from xds.translate.http_filters import http_filters
 from xds.translate.naming import EGRESS, stat_name
-from xds.translate.settings import Address
+from xds.translate.settings import Address, RateLimiting
 
 _LISTENER: Final = "envoy.config.listener.v3.Listener"
 _HTTP: Final = "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
@@ -22,14 +22,18 @@ _TCP: Final = "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy"
 _TCP_CONNECT_ATTEMPTS: Final = 3
 
 
-def egress_listener(address: Address, failures_to: str | None = None) -> EnvoyMessage:
+def egress_listener(
+    address: Address, failures_to: str | None = None, rate_limiting: RateLimiting | None = None
+) -> EnvoyMessage:
     """The listener for all outgoing HTTP; its routes come by RDS, so a route's edit never touches it.
 
     `failures_to`: the cluster that gets access logs of what was not answered with success.
     """
+    filters = http_filters(rate_limiting)
     rds = {"route_config_name": EGRESS, "config_source": ADS_SOURCE}
     logs = [failure_log(failures_to)] if failures_to else []
-    return _listener(EGRESS, address, "OUTBOUND", _http_connection_manager(EGRESS, rds=rds, access_log=logs))
+    manager = _http_connection_manager(EGRESS, filters, rds=rds, access_log=logs)
+    return _listener(EGRESS, address, "OUTBOUND", manager)
 
 
 def ingress_listener(name: str, address: Address, routes: EnvoyMessage) -> EnvoyMessage:
@@ -68,11 +72,13 @@ def tcp_listener(
     return _listener(name, address, direction, proxy)
 
 
-def _http_connection_manager(name: str, **more: Any) -> dict[str, Any]:
+def _http_connection_manager(
+    name: str, filters: list[dict[str, Any]] | None = None, /, **more: Any
+) -> dict[str, Any]:
     manager = message(
         _HTTP,
         stat_prefix=name,
-        http_filters=http_filters(),
+        http_filters=filters or http_filters(),
         # To most upstreams `/a/../b` and `//b` are `/b`, so they have to be to rules, or a rule could be got around.
         # An encoded slash stays: it is data inside a segment (RFC 3986, 2.2), and APIs use it so.
         normalize_path={"value": True},

@@ -48,7 +48,7 @@ def translate(subject: Subject, settings: TranslationSettings, last: Parts) -> P
         return made
 
     def hosts(subject: Subject, found: list[Finding]) -> tuple[HostPart, ...]:
-        return tuple(service_hosts(subject, settings.cluster_domain, found))
+        return tuple(service_hosts(subject, settings, found))
 
     refused = replace(subject, routes=BrokenRoutes(subject.name, Code.TRANSLATION_FAILED))
     return Parts(

@@ -17,6 +17,7 @@ from xds.translate.matches import approximate_cookies
 from xds.translate.naming import virtual_host_name
 from xds.translate.patches import PatchError
 from xds.translate.ports import CalledPort
+from xds.translate.settings import TranslationSettings
 from xds.translate.subject import Subject
 from xds.translate.virtual_hosts import refusing_host, virtual_host
 
@@ -65,7 +66,7 @@ class HostPart:
         return known
 
 
-def service_hosts(subject: Subject, cluster_domain: str, findings: list[Finding]) -> Iterator[HostPart]:
+def service_hosts(subject: Subject, settings: TranslationSettings, findings: list[Finding]) -> Iterator[HostPart]:
     """The service's virtual hosts. Without any good version of its route file, each of them answers 503."""
     for port in subject.ports:
         if not port.protocol.is_http:
@@ -73,18 +74,19 @@ def service_hosts(subject: Subject, cluster_domain: str, findings: list[Finding]
         name = virtual_host_name(port.cluster)
         extra = subject.file.hosts if subject.file and port.routed else ()
         source = subject.routes.source if subject.routes and port.routed else ""
-        claims = claims_of(name, subject.name, port, extra, source, cluster_domain)
+        claims = claims_of(name, subject.name, port, extra, source, settings.cluster_domain)
         if subject.broken is not None:
             body = encode(refusing_host(subject.broken.code))
             yield HostPart(name, claims, dict.fromkeys(LEVELS, body), frozenset())
         else:
             references: set[str] = set()
-            bodies = _bodies(subject, port, references, findings)
+            limited = settings.rate_limiting is not None
+            bodies = _bodies(subject, port, references, findings, limited=limited)
             yield HostPart(name, claims, bodies, frozenset(references))
 
 
 def _bodies(
-    subject: Subject, port: CalledPort, references: set[str], findings: list[Finding]
+    subject: Subject, port: CalledPort, references: set[str], findings: list[Finding], *, limited: bool
 ) -> dict[Features, bytes]:
     """The host's encodings; the clusters that they name are added to `references`."""
 
@@ -96,7 +98,7 @@ def _bodies(
     patches = (subject.patches("route") + subject.patches("virtual_host")) if port.routed else ()
 
     def build(features: Features, patches: tuple[Patch, ...]) -> EnvoyMessage:
-        return virtual_host(rules, port.protocol, cluster, features, patches)
+        return virtual_host(rules, port.protocol, cluster, features, patches, limited=limited)
 
     try:
         built = build(NEWEST, patches)
@@ -109,6 +111,9 @@ def _bodies(
         references.update(clusters_in(built))
     newest = encode(built)
     findings.extend(_header_findings(subject, rules))
+    if not limited and (unlimited := [rule.name for rule in rules if rule.rate_limits]):
+        reason = f"the limits of {', '.join(unlimited)} are not in force: no rate limit service is set"
+        findings.append(Finding(subject.name, Code.NOT_APPLICABLE, reason))
     if not any(map(matches_cookies, rules)):
         return dict.fromkeys(LEVELS, newest)
     for cookie in sorted({name for rule in rules for name in approximate_cookies(rule.matches)}):

@@ -1,6 +1,7 @@
 """What an operator decides for all of translation."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Literal
 
 Address = tuple[str, int]
@@ -8,6 +9,22 @@ Address = tuple[str, int]
 
 FleetLocality = Literal["none", "zone_aware", "failover"]
 """Which zone's endpoints are used where a route file does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimiting:
+    """Where Envoys ask whether a request is within its limits: at `address`, else at the cluster of their bootstraps
+    that is called `cluster`. Exactly one of the two is set.
+
+    After `timeout`, and after any other failure, a request passes, or with `failure_mode_deny` it gets 500.
+    `headers`: answers tell the limit that is nearest to its end (x-ratelimit-limit, -remaining, -reset).
+    """
+
+    address: Address | None = None
+    cluster: str = ""
+    timeout: timedelta = timedelta(milliseconds=20)
+    failure_mode_deny: bool = False
+    headers: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +38,7 @@ class TranslationSettings:
     their virtual hosts one by one. `failures_to` is the cluster, in every Envoy's bootstrap, that takes access logs
     of requests that failed. `cluster_template` is JSON of a Cluster that all generated ones are like, but for what
     their route files say. `locality` is of clusters whose route file says nothing of zones, unless the template says
-    how to balance.
+    how to balance. Without `rate_limiting`, limits of rules are not in force.
     """
 
     namespace: str = "default"
@@ -33,3 +50,4 @@ class TranslationSettings:
     failures_to: str | None = None
     cluster_template: str = ""
     locality: FleetLocality = "none"
+    rate_limiting: RateLimiting | None = None

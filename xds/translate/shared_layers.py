@@ -16,6 +16,7 @@ from xds.translate.listeners import egress_listener
 from xds.translate.naming import EGRESS
 from xds.translate.parts import Parts
 from xds.translate.proxyless.listeners import ApiListeners
+from xds.translate.rate_limits import limit_cluster
 from xds.translate.route_layer import RouteLayer
 from xds.translate.runtime import runtime_layer
 from xds.translate.service_hosts import HostPart
@@ -40,8 +41,11 @@ class SharedLayers:
         taken = {settings.egress: "the egress listener"}
         if settings.ingress is not None:
             taken[settings.ingress] = "the ingress listener"
-        listener = Resource(types.LISTENER, EGRESS, encode(egress_listener(settings.egress, settings.failures_to)))
-        self.clusters = EMPTY
+        limiting = settings.rate_limiting
+        egress = egress_listener(settings.egress, settings.failures_to, limiting)
+        listener = Resource(types.LISTENER, EGRESS, encode(egress))
+        own = [limit_cluster(limiting.address)] if limiting is not None and limiting.address is not None else []
+        self.clusters = ResourceSet.of(Resource(types.CLUSTER, each.name, encode(each)) for each in own)
         self.endpoints = EMPTY
         self.egress = self.listeners = ResourceSet.of([listener])
         self.runtime = ResourceSet.of([runtime_layer()])

@@ -1,6 +1,7 @@
 """Virtual hosts: the rules of one port of one service, as routes."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from envoy_api import EnvoyMessage, message, pack
@@ -20,9 +21,10 @@ from xds.translate.actions import (
 )
 from xds.translate.cookies import REQUEST_ID, given_cookie, having, set_cookie
 from xds.translate.features import Features
-from xds.translate.http_filters import CORS, FAULT
+from xds.translate.http_filters import CORS, FAULT, RATE_LIMIT
 from xds.translate.matches import preflight, route_match
 from xds.translate.patches import patched
+from xds.translate.rate_limits import limited_route
 
 _EVERYTHING: Final = (Match(),)
 
@@ -33,15 +35,18 @@ def virtual_host(
     names: ClusterNames,
     features: Features,
     patches: tuple[Patch, ...] = (),
+    *,
+    limited: bool = False,
 ) -> EnvoyMessage:
-    """A VirtualHost of these rules, still without name and domains.
+    """A VirtualHost of these rules, still without name and domains. `limited`: their limits are in force.
 
     Raises ValueError or TypeError for values that no message can hold, PatchError for a patch.
     """
     routes = []
     for rule in rules:
         mine = [patch for patch in patches if patch.target == "route" and patch.name == rule.name]
-        routes += [patched(route, mine) for route in _routes(rule, protocol, names, features)]
+        enforced = rule if limited else replace(rule, rate_limits=())
+        routes += [patched(route, mine) for route in _routes(enforced, protocol, names, features)]
     host = message("envoy.config.route.v3.VirtualHost", routes=routes, retry_policy=retry_policy(SAFE_RETRY))
     return patched(host, [patch for patch in patches if patch.target == "virtual_host"])
 
@@ -99,4 +104,6 @@ def _filters(rule: Rule) -> dict[str, Any]:
         configs[CORS] = pack(cors_filter(rule.cors))
     if rule.fault is not None:
         configs[FAULT] = pack(fault_filter(rule.fault))
+    if rule.rate_limits:
+        configs[RATE_LIMIT] = pack(limited_route(rule.rate_limits))
     return {"typed_per_filter_config": configs} if configs else {}
