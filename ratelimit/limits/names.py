@@ -33,7 +33,7 @@ class Names:
                 if _descriptor(loc) != _descriptor(first):
                     yield self._document.problem(
                         codes.NAME_TWICE,
-                        f"the name `{name}` is on line {self._document.at(first).line} too: one word would replace both",
+                        f"the name `{name}` is on line {self._document.at(first).line} too: both are replaced as one",
                         loc,
                         fix="give each its own name, unless this is meant",
                         severity=Severity.WARNING,

@@ -7,6 +7,7 @@ below matches the entries that follow. Limits are met only where the last entry 
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any, Final
 
 from ratelimit.limits.descriptor import Descriptor
 from ratelimit.limits.limit import Entries, Limit, Match
@@ -33,11 +34,11 @@ class Node:
             Node(child, f"{path}.{child.word}" if path else child.word, plain and not shows_more)
             for child in descriptor.descriptors
         ]
-        self.exact = {
-            (node.descriptor.key, node.descriptor.value): node for node in children if node.descriptor.value
-        }
-        self.bare = {node.descriptor.key: node for node in children if not node.descriptor.value}
-        self.patterns, self.any_key = _patterns(children)
+        # Most are leaves: one empty mapping for all of them, so that a large tree stays in the processor's caches.
+        self.exact = _exact(children) or _NONE
+        self.bare = {node.descriptor.key: node for node in children if not node.descriptor.value} or _NONE
+        by_key, self.any_key = _patterns(children)
+        self.patterns = by_key or _NONE
         self.has_patterns = bool(self.patterns or self.any_key)
 
     @property
@@ -64,6 +65,13 @@ class Node:
                 if keys.matches(key) and (pattern is None or pattern.matches(value)):
                     return node
         return self.bare.get(key)
+
+
+_NONE: Final[Mapping[Any, Any]] = {}
+
+
+def _exact(children: Sequence[Node]) -> Mapping[tuple[str, str], Node]:
+    return {(node.descriptor.key, node.descriptor.value): node for node in children if node.descriptor.value}
 
 
 _ByKey = Mapping[str, tuple[tuple[Pattern | None, Node], ...]]
