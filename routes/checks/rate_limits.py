@@ -58,6 +58,11 @@ def _parts(checked: Checked, at: Where, spec: RateLimitSpec) -> Iterator[Problem
                 (*at, "per", index),
                 "delete it",
             )
+        elif "*" in part(entry).key:
+            yield checked.error(
+                codes.LIMIT, "a `*` in a name would be taken for a pattern of names", (*at, "per", index),
+                "name one without",
+            )  # fmt: skip
 
 
 def _values(checked: Checked, at: Where, spec: RateLimitSpec) -> Iterator[Problem]:

@@ -17,7 +17,7 @@ CALENDAR_UNITS: Final = ("day", "week", "month", "year")
 UNLIMITED: Final = "unlimited"
 
 _MOST_REQUESTS: Final = 2**32 - 1  # what a RateLimitResponse can say of a limit
-_LONGEST: Final = 1000
+_LONGEST: Final = 100
 _MOST_HITS: Final = 1_000_000_000  # Envoy's limit on a descriptor's hits_addend
 _ALLOWANCE: Final = re.compile(r"(?P<requests>[0-9]+)/(?:(?P<multiplier>[0-9]+) )?(?P<unit>[a-z]+)")
 
