@@ -179,7 +179,8 @@ class RateLimitSpec(FileModel):
     hits_addend: Hits = Field(
         1,
         description="How much a request counts: a number, or one of Envoy's substitution commands, such as "
-        "`%REQ(x-cost)%` or `%DYNAMIC_METADATA(llm:tokens)%`.",
+        "`%REQ(x-cost)%` or `%DYNAMIC_METADATA(llm:tokens)%`. A request for which that gives no number passes "
+        "uncounted.",
     )
     apply_on_stream_done: bool = Field(
         False,

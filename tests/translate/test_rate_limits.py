@@ -87,7 +87,7 @@ def sent(asked: EnvoyMessage, request: Mapping[str, str]) -> tuple[tuple[str, st
     return tuple(entries)
 
 
-def expected(limit: RateLimit, request: Mapping[str, str]) -> Allowance | None | str:
+def expected(limit: RateLimit, request: Mapping[str, str]) -> Allowance | str | None:
     """What the limit allows the request; "nothing sent" where it is not asked about."""
     if limit.unlimited_absent and any(each.key not in request for each in limit.per):
         return "nothing sent"
