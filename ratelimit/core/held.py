@@ -1,0 +1,87 @@
+"""A limit, made ready: what plans and answers need of it, worked out once for each version of the tree."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from ratelimit.core import wire
+from ratelimit.core.options import Options
+from ratelimit.counters.check import Rule
+from ratelimit.counters.keys import Entries
+from ratelimit.limits.limit import Limit, OnStoreFailure
+from ratelimit.stats import LimitCounts, near_limit
+from ratelimit.unit import Unit
+
+
+class KeyNames(Protocol):
+    """What counters are called: `counters.keys.Keys`, or `CompatibleKeys`."""
+
+    def head(self, domain: str, rule: Rule) -> bytes: ...
+    def tail(self, identity: Entries) -> bytes: ...
+
+
+@dataclass(slots=True, eq=False)
+class HeldLimit:
+    """`head` begins the names of its counters. `current` is the answer's `current_limit`, in bytes. `suffix` tells
+    its series from those of other limits of the same path; `label` is what structured headers and metadata call it.
+
+    `quota` is the descriptor's, or that of the whole service. `harmless`: being over has no effect, nor has a store
+    that fails. `counts` is the series of its own path.
+    """
+
+    limit: Limit
+    rule: Rule
+    head: bytes
+    current: bytes
+    suffix: str
+    label: str
+    window_s: int
+    capacity: int
+    near: int
+    shadow: bool
+    quota: bool
+    harmless: bool
+    on_store_failure: OnStoreFailure | None
+    counts: LimitCounts
+
+
+def rule_of(limit: Limit, options: Options) -> Rule:
+    """The rule of a limit. Raises ValueError where its numbers make none."""
+    return Rule(
+        limit=limit.requests,
+        seconds=limit.unit.seconds * limit.multiplier,
+        algorithm=limit.algorithm,
+        burst=limit.burst or 0,
+        calendar=limit.calendar,
+        charge_denied=limit.charge_denied,
+        denies=not (limit.shadow or limit.quota or options.shadow_mode or options.quota_mode),
+        per_second=limit.unit is Unit.SECOND,
+    )
+
+
+def hold(
+    limit: Limit,
+    rule: Rule,
+    domain: str,
+    names: KeyNames,
+    options: Options,
+    counts: LimitCounts,
+    suffix: str,
+    label: str,
+) -> HeldLimit:
+    capacity = rule.terms.capacity
+    return HeldLimit(
+        limit=limit,
+        rule=rule,
+        head=names.head(domain, rule),
+        current=wire.current_limit(limit.requests, limit.unit, limit.name),
+        suffix=suffix,
+        label=label,
+        window_s=rule.seconds,
+        capacity=capacity,
+        near=near_limit(capacity, options.near_limit_ratio),
+        shadow=limit.shadow,
+        quota=limit.quota or options.quota_mode,
+        harmless=limit.shadow or options.shadow_mode,
+        on_store_failure=limit.on_store_failure,
+        counts=counts,
+    )

@@ -1,0 +1,250 @@
+"""What a request asks for, worked out from its bytes: which limits its descriptors meet, and so which checks to make.
+
+The same bytes are the same plan, for as long as the tree is the same.
+"""
+
+from collections.abc import Container
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Protocol
+
+from google.protobuf.message import DecodeError
+
+from envoy_api import message_class
+from ratelimit.core import wire
+from ratelimit.core.held import HeldLimit, KeyNames, hold, rule_of
+from ratelimit.core.metadata import asked_for
+from ratelimit.core.options import Options
+from ratelimit.counters.check import MOST, Call, Check
+from ratelimit.counters.keys import window_code
+from ratelimit.limits.limit import Entries, Limit, Match
+from ratelimit.stats import LimitCounts, RateLimitStats
+from ratelimit.unit import Unit
+
+
+class Tree(Protocol):
+    """Of a `LimitTree`, what is needed here."""
+
+    @property
+    def domains(self) -> Container[str]: ...
+    def match(self, domain: str, entries: Entries) -> Match | None: ...
+
+
+class Asked(NamedTuple):
+    """A check of a plan: the limit, the series it counts in, and the hits."""
+
+    held: HeldLimit
+    counts: LimitCounts
+    hits: int
+
+
+Part = bytes | tuple[Asked, ...]
+"""What becomes of a descriptor: a status that is known already, or checks, the strictest of which answers."""
+
+
+@dataclass(slots=True, eq=False)
+class Plan:
+    """`call` are the checks of `parts` in order, `asked` as well; `parts` has one for each descriptor.
+
+    `refusal` is why there is nothing to decide. `plain`: at most one limit a descriptor, which denies when it is
+    over, and the answer says nothing but statuses. `metadata` is what the answer's dynamic metadata has in any case.
+    `unknown_domain` is the domain where no file has it. `size` is about what plan and request take, in bytes.
+    """
+
+    call: Call = ()
+    asked: tuple[Asked, ...] = ()
+    parts: tuple[Part, ...] = ()
+    refusal: str = ""
+    plain: bool = True
+    metadata: bytes = b""
+    unknown_domain: str = ""
+    size: int = 400
+
+
+NO_LIMIT: Final = wire.bare_status(wire.OK)
+UNLIMITED: Final = wire.bare_status(wire.OK, remaining=wire.UINT32)
+
+_MOST_OVERRIDES: Final = 10_000
+_Request: Final = message_class("envoy.service.ratelimit.v3.RateLimitRequest")
+
+
+class _Found(NamedTuple):
+    """What one descriptor meets."""
+
+    held: tuple[HeldLimit, ...]
+    identity: Entries
+    stat: str
+
+
+class _RefusedError(Exception):
+    """Why a request is INVALID_ARGUMENT."""
+
+
+class Planner:
+    """Makes plans by one version of the tree."""
+
+    def __init__(self, tree: Tree, names: KeyNames, stats: RateLimitStats, options: Options) -> None:
+        self._tree = tree
+        self._names = names
+        self._stats = stats
+        self._options = options
+        self._held: dict[str, dict[tuple[Limit, ...], tuple[HeldLimit, ...]]] = {}
+        self._overrides: dict[tuple[str, int, int], tuple[HeldLimit, ...]] = {}
+        self._statuses_only = not (
+            options.headers is not None
+            or options.structured_headers
+            or options.dynamic_metadata
+            or options.would_deny_metadata
+            or options.shadow_mode
+            or options.quota_mode
+        )
+
+    def plan(self, data: bytes) -> Plan:
+        """The plan of a request; one that is refused has a plan that says so."""
+        try:
+            return self._plan(data)
+        except _RefusedError as refused:
+            return Plan(refusal=str(refused), size=400 + len(data))
+
+    def _plan(self, data: bytes) -> Plan:
+        request = self._read(data)
+        domain, descriptors = request.domain, request.descriptors
+        if domain not in self._tree.domains:
+            statuses = (NO_LIMIT,) * len(descriptors)
+            plan = Plan(parts=statuses, unknown_domain=domain, size=400 + len(data))
+            self._say(plan, request)
+            return plan
+        found = [self._find(domain, number, descriptor) for number, descriptor in enumerate(descriptors)]
+        replaced: set[str] = set()
+        for one in found:
+            if one is not None:
+                for held in one.held:
+                    if held.limit.replaces:
+                        replaced |= held.limit.replaces
+        call: list[Check] = []
+        asked: list[Asked] = []
+        hits = request.hits_addend or 1
+        parts = [
+            NO_LIMIT if one is None else self._part(one, _hits(descriptor, hits), replaced, domain, call, asked)
+            for one, descriptor in zip(found, descriptors, strict=True)
+        ]
+        plan = Plan(tuple(call), tuple(asked), tuple(parts), size=400 + len(data) + 60 * len(parts))
+        for key, _, _ in call:
+            plan.size += len(key) + 300
+        self._say(plan, request)
+        return plan
+
+    def _read(self, data: bytes) -> Any:
+        bounds = self._options.bounds
+        if len(data) > bounds.request_bytes:
+            raise _RefusedError(f"the request has {len(data)} bytes, at most {bounds.request_bytes} are taken")
+        try:
+            request = _Request.FromString(data)
+        except DecodeError:
+            raise _RefusedError("the request is no envoy.service.ratelimit.v3.RateLimitRequest") from None
+        if not request.domain:
+            raise _RefusedError("the request has no domain")
+        count = len(request.descriptors)
+        if not count:
+            raise _RefusedError("the request has no descriptors")
+        if count > bounds.descriptors:
+            raise _RefusedError(f"the request has {count} descriptors, at most {bounds.descriptors} are taken")
+        if len(data) > min(bounds.text, 4 * bounds.entries):  # in fewer bytes there is no room for more
+            for number, descriptor in enumerate(request.descriptors):
+                self._check_size(number, descriptor)
+        return request
+
+    def _check_size(self, number: int, descriptor: Any) -> None:
+        bounds, count = self._options.bounds, len(descriptor.entries)
+        if count > bounds.entries:
+            raise _RefusedError(f"descriptor {number} has {count} entries, at most {bounds.entries} are taken")
+        for entry in descriptor.entries:
+            length = max(len(entry.key), len(entry.value))
+            if length > bounds.text:
+                raise _RefusedError(
+                    f"descriptor {number} has a key or value of {length} characters, at most {bounds.text} are taken"
+                )
+
+    def _find(self, domain: str, number: int, descriptor: Any) -> _Found | None:
+        entries = tuple([(entry.key, entry.value) for entry in descriptor.entries])
+        if descriptor.HasField("limit"):
+            return self._override(domain, number, entries, descriptor.limit)
+        match = self._tree.match(domain, entries)
+        if match is None:
+            return None
+        limits, identity, stat = match
+        by_limits = self._held.get(domain)
+        if by_limits is None:
+            by_limits = self._held[domain] = {}
+        held = by_limits.get(limits)
+        if held is None:
+            held = by_limits[limits] = self._hold(domain, limits)
+        return _Found(held, identity, stat)
+
+    def _hold(self, domain: str, limits: tuple[Limit, ...]) -> tuple[HeldLimit, ...]:
+        several = len(limits) > 1
+        made = []
+        for limit in limits:
+            rule = rule_of(limit, self._options)
+            suffix = f"[{window_code(rule)}]" if several and not limit.unlimited else ""
+            counts = self._stats.configured(domain, limit.path + suffix)
+            label = limit.name or limit.path + suffix
+            made.append(hold(limit, rule, domain, self._names, self._options, counts, suffix, label))
+        return tuple(made)
+
+    def _override(self, domain: str, number: int, entries: Entries, override: Any) -> _Found:
+        """A limit that the request brings itself: neither shadow nor quota, whatever the tree says."""
+        asked = (domain, override.requests_per_unit, override.unit)
+        held = self._overrides.get(asked)
+        if held is None:
+            try:
+                limit = Limit(path="", requests=override.requests_per_unit, unit=Unit(override.unit))
+            except ValueError:
+                raise _RefusedError(
+                    f"descriptor {number} has a limit of its own in a unit that is unknown ({override.unit})"
+                ) from None
+            if len(self._overrides) >= _MOST_OVERRIDES:
+                self._overrides.clear()
+            rule = rule_of(limit, self._options)
+            none = LimitCounts(domain, "")
+            held = (hold(limit, rule, domain, self._names, self._options, none, "", "override"),)
+            self._overrides[asked] = held
+        return _Found(held, entries, ".".join([f"{key}_{value}" if value else key for key, value in entries]))
+
+    def _part(
+        self, found: _Found, hits: int, replaced: set[str], domain: str, call: list[Check], asked: list[Asked]
+    ) -> Part:
+        """What becomes of a descriptor; its checks are added to the others'."""
+        tail, first = b"", len(asked)
+        unlimited = False
+        for held in found.held:
+            limit = held.limit
+            if limit.unlimited:
+                unlimited = True
+                continue
+            if limit.name and limit.name in replaced:
+                continue
+            counts = held.counts
+            if found.stat != limit.path:
+                counts = self._stats.dynamic(domain, found.stat + held.suffix)
+            tail = tail or self._names.tail(found.identity)
+            call.append(Check(held.head + tail, held.rule, hits))
+            asked.append(Asked(held, counts, hits))
+        if len(asked) > first:
+            return tuple(asked[first:])
+        return UNLIMITED if unlimited else NO_LIMIT
+
+    def _say(self, plan: Plan, request: Any) -> None:
+        """What the answer says beside statuses."""
+        plan.plain = self._statuses_only and all(
+            isinstance(part, bytes) or (len(part) == 1 and not part[0].held.harmless and not part[0].held.quota)
+            for part in plan.parts
+        )
+        if self._options.dynamic_metadata:
+            plan.metadata = asked_for(request)
+            plan.size += len(plan.metadata)
+
+
+def _hits(descriptor: Any, otherwise: int) -> int:
+    hits = descriptor.hits_addend.value if descriptor.HasField("hits_addend") else otherwise
+    hits = min(hits, MOST)
+    return -hits if descriptor.is_negative_hits else hits
