@@ -23,7 +23,7 @@ from xds.raw.resource_file import RawFile
 from xds.resources.node import Node
 from xds.resources.snapshot import NOTHING, Snapshot
 from xds.translate.finding import Finding
-from xds.translate.settings import TranslationSettings
+from xds.translate.settings import RateLimiting, TranslationSettings
 
 _OVERDUE_S: Final = 30.0
 """A change that is still not out this long after it was due means that the event loop is stuck."""
@@ -193,4 +193,11 @@ def translation_settings(settings: Settings) -> TranslationSettings:
         vhds=settings.vhds,
         failures_to=XDS_CLUSTER if settings.top_errors else None,
         locality=settings.locality,
+        rate_limiting=RateLimiting(
+            address=settings.ratelimit_service,
+            cluster="" if settings.ratelimit_service else XDS_CLUSTER,
+            timeout=settings.ratelimit_timeout,
+            failure_mode_deny=settings.ratelimit_failure_mode_deny,
+            headers=settings.ratelimit_x_headers,
+        ),
     )

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from operator_files.values import refused
 from swashplate import logs
 from swashplate.address import Address
+from swashplate.proxy_limit_settings import ProxyLimitFields
 from swashplate.registry_settings import ConsulFields, KubernetesFields, MergingFields
 from swashplate.setting_types import (
     AddressSetting,
@@ -57,7 +58,7 @@ class FileFields(BaseModel):
     )
 
 
-class ServerFields(BaseModel):
+class ServerFields(ProxyLimitFields):
     """The server, and what it sends."""
 
     state: PathSetting | None = Field(
