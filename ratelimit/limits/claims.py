@@ -38,12 +38,11 @@ class Claims:
         while doubles := self._doubles(refused):
             new = self._wanted.keys() - refused
             contradicting = {path for owners in doubles.values() for path in owners if path in new}
-            # Where files that stand contradict each other, there is nothing to refuse.
             against_standing = {
                 path for owners in doubles.values() if not owners <= new for path in owners if path in new
             }
             if not contradicting:
-                break
+                break  # files that stand contradict each other, and none of them is to be refused
             refused.add(max(against_standing or contradicting))
         for path in sorted(refused):
             if not self._taken(path, refused - {path}):

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from operator_files.yaml import Document
 from ratelimit.counters.check import Algorithm, Calendar
 from ratelimit.limits.descriptor import Descriptor
-from ratelimit.limits.limit import Limit
+from ratelimit.limits.limit import Limit, OnStoreFailure
 from ratelimit.limits.limit_checks import unit_of
 from ratelimit.limits.model import DescriptorSpec, LimitFile, OneOfSeveralSpec, RateLimitSpec
 from ratelimit.limits.window import tag
@@ -55,7 +55,7 @@ class _Converter:
     def _limit(self, spec: DescriptorSpec, limit: RateLimitSpec, loc: _Path, path: str, *, several: bool) -> Limit:
         unit = unit_of(limit.unit) or Unit.SECOND  # none is written where it is unlimited
         multiplier = limit.unit_multiplier or 1
-        algorithm = limit.algorithm or Algorithm.FIXED_WINDOW
+        algorithm = Algorithm(limit.algorithm or Algorithm.FIXED_WINDOW)
         calendar = Calendar(unit, limit.time_zone or "UTC", multiplier) if limit.calendar else None
         name = tag(unit, multiplier, algorithm, calendar) if several else ""
         own_shadow = limit.shadow_mode if isinstance(limit, OneOfSeveralSpec) else None
@@ -73,7 +73,7 @@ class _Converter:
             shadow=spec.shadow_mode if own_shadow is None else own_shadow,
             quota=spec.quota_mode,
             charge_denied=limit.charge_denied is not False,
-            on_store_failure=limit.on_store_failure,
+            on_store_failure=OnStoreFailure(limit.on_store_failure) if limit.on_store_failure else None,
             metadata=MappingProxyType(dict(spec.metadata)),
             place=self._place(loc),
             tag=name,

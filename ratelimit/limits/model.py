@@ -1,14 +1,12 @@
 """The form of limit files: envoyproxy/ratelimit's, with keys of our own that it has no like of."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, Field, WithJsonSchema
 
 from operator_files.validate import FileModel
 from operator_files.values import NonEmpty, Text, refused
-from ratelimit.counters.check import Algorithm
-from ratelimit.limits.limit import OnStoreFailure
 from ratelimit.unit import Unit
 
 MOST_REQUESTS: Final = 2**32 - 1
@@ -21,13 +19,6 @@ UnitWord = Annotated[
         {"title": ", ".join(f"`{word}`" for word in _WORDS), "enum": [*_WORDS, *(word.upper() for word in _WORDS)]}
     ),
 ]
-_AlgorithmWord = Annotated[Algorithm, BeforeValidator(lambda word: _word(Algorithm, word))]
-_FailureWord = Annotated[OnStoreFailure, BeforeValidator(lambda word: _word(OnStoreFailure, word))]
-
-
-def _word(kind: type[Algorithm] | type[OnStoreFailure], word: object) -> object:
-    """Models are strict, and the words of a file are no members yet."""
-    return next((member for member in kind if member == word), word)
 
 
 def _storable(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -70,7 +61,7 @@ class RateLimitSpec(FileModel):
     unit_multiplier: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
         None, description="So many units are one window: `unit: minute` with 5 is five minutes. Default: 1."
     )
-    algorithm: _AlgorithmWord | None = Field(
+    algorithm: Literal["fixed_window", "sliding_window", "token_bucket"] | None = Field(
         None, description="How the counter forgets: at once when the window ends, or bit by bit. "
         "Default: `fixed_window`."
     )  # fmt: skip
@@ -87,7 +78,7 @@ class RateLimitSpec(FileModel):
         None, description="Whether a request that is denied, by this limit or another that it meets, is counted too. "
         "Default: `true`."
     )  # fmt: skip
-    on_store_failure: _FailureWord | None = Field(
+    on_store_failure: Literal["allow", "deny"] | None = Field(
         None,
         description="What the limit answers while its counter cannot be asked. Without it the call fails, and "
         "Envoy's `failure_mode_deny` decides.",
@@ -137,7 +128,6 @@ class DescriptorSpec(FileModel):
 class LimitFile(FileModel):
     """One domain, or a part of one where domains are merged."""
 
-    reserved: ClassVar[Mapping[str, str]] = {}
     domain: NonEmpty = Field(description="What Envoy's rate limit filter calls it.")
     name: Text = Field(
         "",
