@@ -22,8 +22,8 @@ _HEAD = """\
 <!-- Written by `python -m ratelimit.limits.reference` from ratelimit/limits. -->
 
 The configuration files of envoyproxy/ratelimit, unchanged: one file describes one domain, a directory of them
-(`*.yaml`, `*.yml`, `*.json`, in any depth; names that begin with a dot are left out) all domains. What they mean is in
-[the guide](../guide/limits.md). With the first line below, editors complete and check as you type.
+(`*.yaml`, `*.yml`, `*.json`, in any depth; names that begin with a dot are left out) all domains. What they mean
+is in [the guide](../guide/limits.md). With the first line below, editors complete and check as you type.
 
 ```yaml
 # yaml-language-server: $schema=../schema/limits.v1.json
@@ -49,29 +49,31 @@ descriptors:
 
 ## How it is read
 
-**YAML.** As other operator files, by the core schema of YAML 1.2; JSON is YAML. But a file that envoyproxy/ratelimit
-reads means the same here: merge keys (`<<`) are obeyed, `yes` and `on` are true where true or false is wanted, numbers
-and `true` are text where text is wanted, `0100` is octal, and a key without a value is as if it were not there. What
-most likely was meant otherwise is a warning. A key that comes twice, and a second document, are errors here; there the
-last key and the first document win.
+**YAML.** As other operator files, by the core schema of YAML 1.2; JSON is YAML. But a file that
+envoyproxy/ratelimit reads means the same here: merge keys (`<<`) are obeyed, `yes` and `on` are true where true or
+false is wanted, numbers and `true` are text where text is wanted, `0100` is octal, and a key without a value is as
+if it were not there. What most likely was meant otherwise is a warning. A key that comes twice, and a second
+document, are errors here; there the last key and the first document win.
 
-**Unknown keys** are errors. A known key in a place where it means nothing is a warning, as envoyproxy/ratelimit ignores
-it there.
+**Unknown keys** are errors. A known key in a place where it means nothing is a warning, as envoyproxy/ratelimit
+ignores it there.
 
-**Last good wins.** A file with any error keeps its last good version in force; warnings do not hold an edit up. Other
-domains are never affected. A file that is empty or cannot be read is in error.
+**Last good wins.** A file with any error keeps its last good version in force; warnings do not hold an edit up.
+Other domains are never affected. A file that is empty or cannot be read is in error.
 
-**One domain, one file.** An edit that takes the domain of another file is the error of the edited file, and is taken by
-itself as soon as the other lets go; where both are new, the file whose path comes first has it. Where domains are
-merged, this holds of the key and value of each descriptor of the first level instead, and a domain's descriptors stand
-in the order of the files' paths.
+**One domain, one file.** An edit that takes the domain of another file is the error of the edited file, and is
+taken by itself as soon as the other lets go; where both are new, the file whose path comes first has it. Where
+domains are merged, this holds of the key and value of each descriptor of the first level instead, and a domain's
+descriptors stand in the order of the files' paths.
 
-**Deletions** are obeyed at once: a domain without a file has no limits. After a restart with a state directory, a file
-that is missing or empty is held instead: its last good version serves on until an operator confirms the removal, or
-until other files describe what it did.
+**Deletions** are obeyed at once: a domain without a file has no limits. After a restart with a state directory, a
+file that is missing or empty is held instead: its last good version serves on until an operator confirms the
+removal, or until other files describe what it did.
 
-**A RateLimitConfig** (the form that envoyproxy/ratelimit takes over xDS) is read too, as JSON or YAML with the names of
-its fields as in the proto file (`requests_per_unit`).
+**A RateLimitConfig** (the form that envoyproxy/ratelimit takes over xDS) is read too, as JSON or YAML with the
+names of its fields as in the proto file (`requests_per_unit`).
+
+
 
 """
 
