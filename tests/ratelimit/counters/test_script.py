@@ -101,8 +101,8 @@ class Server:
     def space(self) -> bytes:
         return b"%d/" % next(self._numbers)
 
-    def decide(self, calls: Sequence[Call], space: bytes, now_us: int) -> list[list[Outcome]]:
-        """One turn, with all keys in a space of their own, at this time."""
+    def decide(self, calls: Sequence[Call], space: bytes, now_us: int, *, ahead_s: int = 0) -> list[list[Outcome]]:
+        """One turn, with all keys in a space of their own, at this time; our own clock goes ahead by `ahead_s`."""
         moved = [tuple(Check(space + check.key, check.rule, check.hits) for check in call) for call in calls]
         found: dict[int, list[Outcome]] = {}
         under_way = Turn(
@@ -116,7 +116,7 @@ class Server:
         parts = [Part(under_way, place, call) for place, call in enumerate(moved)]
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(batch, "SCRIPT", Told(batch.SCRIPT.text, now_us))
-            made = batch.make_batch(parts, now_us / US)
+            made = batch.make_batch(parts, now_us / US + ahead_s)
             reply = self.runner.run(self._ask(made.packed(whole=True)))
         assert isinstance(reply, list), reply
         made.settle(reply, StoreStats())
@@ -157,6 +157,24 @@ def test_a_turn_is_decided_as_its_calls_would_be_one_at_a_time(
         assert _shown(server.decide(calls, whole, now_us)) == expected
         if len(history) < 4:
             assert _shown([server.decide([call], single, now_us)[0] for call in calls]) == expected
+
+
+@pytest.mark.parametrize("ahead_s", [-80_000, -1, 0, 1, 80_000])
+@pytest.mark.parametrize("unit", [Unit.DAY, Unit.MONTH])
+def test_a_calendars_window_is_the_one_that_the_stores_clock_is_in(server: Server, unit: Unit, ahead_s: int) -> None:
+    rule, space, states = Rule(3, 0, calendar=Calendar(unit, "Europe/Berlin")), server.space(), {}
+    last_second = 1_772_319_599  # 2026-02-28 23:59:59 in Berlin
+    for now_s in (last_second - 3600, last_second, last_second + 1, last_second + 3600):
+        calls = [(Check(b"k", rule, 2),)]
+        assert server.decide(calls, space, now_s * US, ahead_s=ahead_s) == [decide(calls[0], states, now_s * US)]
+
+
+def test_a_bucket_of_another_size_goes_on_with_what_was_used(server: Server) -> None:
+    space, states, now_us = server.space(), {}, NOW_US
+    for limit, hits in ((3, 2), (2**31, 7), (2**31 + 1, 10**9 + 7), (1000, 3), (7, 1), (2**32 - 1, 0)):
+        now_us += 1_234_567
+        call = (Check(b"k", Rule(limit, 31_536_000, Algorithm.TOKEN_BUCKET), hits),)
+        assert server.decide([call], space, now_us) == [decide(call, states, now_us)]
 
 
 @pytest.fixture
