@@ -1,5 +1,6 @@
 """A limit, made ready: what plans and answers need of it, worked out once for each version of the tree."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -58,24 +59,17 @@ def rule_of(limit: Limit, options: Options) -> Rule:
     )
 
 
-def hold(
-    limit: Limit,
-    rule: Rule,
-    domain: str,
-    names: KeyNames,
-    options: Options,
-    counts: LimitCounts,
-    suffix: str,
-    label: str,
-) -> HeldLimit:
+def hold(limit: Limit, domain: str, names: KeyNames, options: Options, counts: LimitCounts) -> HeldLimit:
+    """Raises ValueError where the limit's numbers make none."""
+    rule = rule_of(limit, options)
     capacity = rule.terms.capacity
     return HeldLimit(
         limit=limit,
         rule=rule,
         head=names.head(domain, rule),
         current=wire.current_limit(limit.requests, limit.unit, limit.name),
-        suffix=suffix,
-        label=label,
+        suffix=f"[{limit.tag}]" if limit.tag else "",
+        label=limit.name or limit.path,
         window_s=rule.seconds,
         capacity=capacity,
         near=near_limit(capacity, options.near_limit_ratio),
@@ -85,3 +79,17 @@ def hold(
         on_store_failure=limit.on_store_failure,
         counts=counts,
     )
+
+
+class HeldLimits:
+    """The limits of one descriptor of the tree. `held` are those that count, `path` is where it stands (None: a limit
+    that a request brought). `plain`: at most one, which denies when it is over."""
+
+    __slots__ = ("held", "path", "plain", "replaces", "unlimited")
+
+    def __init__(self, limits: Sequence[Limit], held: Sequence[HeldLimit], *, override: bool = False) -> None:
+        self.held = tuple(held)
+        self.path = None if override else limits[0].path.removesuffix(f"[{limits[0].tag}]")
+        self.plain = len(held) <= 1 and not any(one.harmless or one.quota for one in held)
+        self.replaces = frozenset[str]().union(*[limit.replaces for limit in limits])
+        self.unlimited = any(limit.unlimited for limit in limits)

@@ -3,7 +3,7 @@
 The same bytes are the same plan, for as long as the tree is the same.
 """
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -11,11 +11,10 @@ from google.protobuf.message import DecodeError
 
 from envoy_api import message_class
 from ratelimit.core import wire
-from ratelimit.core.held import HeldLimit, KeyNames, hold, rule_of
+from ratelimit.core.held import HeldLimit, HeldLimits, KeyNames, hold
 from ratelimit.core.metadata import asked_for
 from ratelimit.core.options import Options
 from ratelimit.counters.check import MOST, Call, Check
-from ratelimit.counters.keys import window_code
 from ratelimit.limits.limit import Entries, Limit, Match
 from ratelimit.stats import LimitCounts, RateLimitStats
 from ratelimit.unit import Unit
@@ -63,16 +62,13 @@ class Plan:
 NO_LIMIT: Final = wire.bare_status(wire.OK)
 UNLIMITED: Final = wire.bare_status(wire.OK, remaining=wire.UINT32)
 
+_new = tuple.__new__
 _MOST_OVERRIDES: Final = 10_000
 _Request: Final = message_class("envoy.service.ratelimit.v3.RateLimitRequest")
 
 
-class _Found(NamedTuple):
-    """What one descriptor meets."""
-
-    held: tuple[HeldLimit, ...]
-    identity: Entries
-    stat: str
+_Found = tuple[HeldLimits, Entries, str]
+"""What one descriptor meets: limits, and the identity and stat of a Match."""
 
 
 class _RefusedError(Exception):
@@ -87,8 +83,8 @@ class Planner:
         self._names = names
         self._stats = stats
         self._options = options
-        self._held: dict[str, dict[tuple[Limit, ...], tuple[HeldLimit, ...]]] = {}
-        self._overrides: dict[tuple[str, int, int], tuple[HeldLimit, ...]] = {}
+        self._held: dict[str, dict[tuple[Limit, ...], HeldLimits]] = {}
+        self._overrides: dict[tuple[str, int, int], HeldLimits] = {}
         self._statuses_only = not (
             options.headers is not None
             or options.structured_headers
@@ -111,26 +107,30 @@ class Planner:
         if domain not in self._tree.domains:
             statuses = (NO_LIMIT,) * len(descriptors)
             plan = Plan(parts=statuses, unknown_domain=domain, size=400 + len(data))
-            self._say(plan, request)
+            self._say(plan, request, plain=True)
             return plan
         found = [self._find(domain, number, descriptor) for number, descriptor in enumerate(descriptors)]
-        replaced: set[str] = set()
-        for one in found:
-            if one is not None:
-                for held in one.held:
-                    if held.limit.replaces:
-                        replaced |= held.limit.replaces
+        replaced: frozenset[str] = frozenset().union(*[one[0].replaces for one in found if one is not None])
+        request_hits, size = request.hits_addend or 1, 400 + len(data)
         call: list[Check] = []
         asked: list[Asked] = []
-        hits = request.hits_addend or 1
-        parts = [
-            NO_LIMIT if one is None else self._part(one, _hits(descriptor, hits), replaced, domain, call, asked)
-            for one, descriptor in zip(found, descriptors, strict=True)
-        ]
-        plan = Plan(tuple(call), tuple(asked), tuple(parts), size=400 + len(data) + 60 * len(parts))
-        for key, _, _ in call:
-            plan.size += len(key) + 300
-        self._say(plan, request)
+        parts: list[Part] = []
+        plain = True
+        for one, descriptor in zip(found, descriptors, strict=True):
+            if one is None:
+                parts.append(NO_LIMIT)
+                continue
+            hits = _hits(descriptor, request_hits)
+            checks, part = self._part(domain, one, hits, replaced)
+            parts.append(part)
+            size += 60
+            plain = plain and one[0].plain
+            if checks:
+                call += checks
+                asked += part
+                size += sum([300 + len(check[0]) for check in checks])
+        plan = Plan(tuple(call), tuple(asked), tuple(parts), size=size)
+        self._say(plan, request, plain=plain)
         return plan
 
     def _read(self, data: bytes) -> Any:
@@ -178,18 +178,17 @@ class Planner:
         held = by_limits.get(limits)
         if held is None:
             held = by_limits[limits] = self._hold(domain, limits)
-        return _Found(held, identity, stat)
+        return held, identity, stat
 
-    def _hold(self, domain: str, limits: tuple[Limit, ...]) -> tuple[HeldLimit, ...]:
-        several = len(limits) > 1
-        made = []
-        for limit in limits:
-            rule = rule_of(limit, self._options)
-            suffix = f"[{window_code(rule)}]" if several and not limit.unlimited else ""
-            counts = self._stats.configured(domain, limit.path + suffix)
-            label = limit.name or limit.path + suffix
-            made.append(hold(limit, rule, domain, self._names, self._options, counts, suffix, label))
-        return tuple(made)
+    def _hold(self, domain: str, limits: tuple[Limit, ...]) -> HeldLimits:
+        return HeldLimits(
+            limits,
+            [
+                hold(limit, domain, self._names, self._options, self._stats.configured(domain, limit.path))
+                for limit in limits
+                if not limit.unlimited
+            ],
+        )
 
     def _override(self, domain: str, number: int, entries: Entries, override: Any) -> _Found:
         """A limit that the request brings itself: neither shadow nor quota, whatever the tree says."""
@@ -197,48 +196,36 @@ class Planner:
         held = self._overrides.get(asked)
         if held is None:
             try:
-                limit = Limit(path="", requests=override.requests_per_unit, unit=Unit(override.unit))
+                limit = Limit(path="override", requests=override.requests_per_unit, unit=Unit(override.unit))
             except ValueError:
                 raise _RefusedError(
                     f"descriptor {number} has a limit of its own in a unit that is unknown ({override.unit})"
                 ) from None
             if len(self._overrides) >= _MOST_OVERRIDES:
                 self._overrides.clear()
-            rule = rule_of(limit, self._options)
-            none = LimitCounts(domain, "")
-            held = (hold(limit, rule, domain, self._names, self._options, none, "", "override"),)
-            self._overrides[asked] = held
-        return _Found(held, entries, ".".join([f"{key}_{value}" if value else key for key, value in entries]))
+            made = hold(limit, domain, self._names, self._options, LimitCounts(domain, ""))
+            held = self._overrides[asked] = HeldLimits((limit,), [made], override=True)
+        return held, entries, ".".join([f"{key}_{value}" if value else key for key, value in entries])
 
-    def _part(
-        self, found: _Found, hits: int, replaced: set[str], domain: str, call: list[Check], asked: list[Asked]
-    ) -> Part:
-        """What becomes of a descriptor; its checks are added to the others'."""
-        tail, first = b"", len(asked)
-        unlimited = False
-        for held in found.held:
-            limit = held.limit
-            if limit.unlimited:
-                unlimited = True
+    def _part(self, domain: str, found: _Found, hits: int, replaced: frozenset[str]) -> tuple[Sequence[Check], Any]:
+        """The checks of a descriptor, and what becomes of it: one Asked for each of them, or its status."""
+        group, identity, stat = found
+        tail = self._names.tail(identity)
+        own_series = stat == group.path
+        checks, asked = [], []
+        for held in group.held:
+            if replaced and held.limit.name in replaced:
                 continue
-            if limit.name and limit.name in replaced:
-                continue
-            counts = held.counts
-            if found.stat != limit.path:
-                counts = self._stats.dynamic(domain, found.stat + held.suffix)
-            tail = tail or self._names.tail(found.identity)
-            call.append(Check(held.head + tail, held.rule, hits))
-            asked.append(Asked(held, counts, hits))
-        if len(asked) > first:
-            return tuple(asked[first:])
-        return UNLIMITED if unlimited else NO_LIMIT
+            counts = held.counts if own_series else self._stats.dynamic(domain, stat + held.suffix)
+            checks.append(_new(Check, (held.head + tail, held.rule, hits)))
+            asked.append(_new(Asked, (held, counts, hits)))
+        if not checks:
+            return (), UNLIMITED if group.unlimited else NO_LIMIT
+        return checks, tuple(asked)
 
-    def _say(self, plan: Plan, request: Any) -> None:
+    def _say(self, plan: Plan, request: Any, *, plain: bool) -> None:
         """What the answer says beside statuses."""
-        plan.plain = self._statuses_only and all(
-            isinstance(part, bytes) or (len(part) == 1 and not part[0].held.harmless and not part[0].held.quota)
-            for part in plan.parts
-        )
+        plan.plain = self._statuses_only and plain
         if self._options.dynamic_metadata:
             plan.metadata = asked_for(request)
             plan.size += len(plan.metadata)
