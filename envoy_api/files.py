@@ -10,6 +10,7 @@ import importlib
 from google.protobuf.descriptor import FileDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 
+from envoy_api import ratelimit_config
 from envoy_api.schema import WELL_KNOWN, Declaration, package, split, top_level
 
 _WELL_KNOWN_MODULES = (
@@ -19,13 +20,15 @@ _WELL_KNOWN_MODULES = (
 
 
 class Files:
-    """A descriptor database (`google.protobuf.descriptor_database`'s interface) over envoy-data-plane's schema."""
+    """A descriptor database (`google.protobuf.descriptor_database`'s interface) over envoy-data-plane's schema, and
+    what is declared here beside it."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, FileDescriptorProto] = {}
         self._by_type: dict[str, FileDescriptorProto] = {}
         for module in _WELL_KNOWN_MODULES:
             self._add_well_known(importlib.import_module(f"{WELL_KNOWN}.{module}_pb2").DESCRIPTOR)
+        self._add(ratelimit_config.declared())
 
     def FindFileByName(self, name: str) -> FileDescriptorProto:  # noqa: N802 - protobuf's interface
         return self._by_name[name]
@@ -40,9 +43,13 @@ class Files:
     def _add_well_known(self, file: FileDescriptor) -> None:
         proto = FileDescriptorProto()
         file.CopyToProto(proto)
+        self._add(proto)
+
+    def _add(self, proto: FileDescriptorProto) -> None:
+        """Adds a file that is already whole."""
         self._by_name[proto.name] = proto
         for name in (*(m.name for m in proto.message_type), *(e.name for e in proto.enum_type)):
-            self._by_type[f"{WELL_KNOWN}.{name}"] = proto
+            self._by_type[f"{proto.package}.{name}"] = proto
 
     def _add_component(self, top: str) -> None:
         """Adds the file of a type, and before it the files of all types that it needs (Tarjan's algorithm)."""

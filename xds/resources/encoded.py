@@ -9,7 +9,7 @@ from xds.resources.resource import Resource, RouteTable
 from xds.resources.xdstp import canonical
 
 _NAMES: Final = {types.ENDPOINT: "cluster_name"}
-_WITHOUT_REFERENCES: Final = frozenset({types.ENDPOINT, types.SECRET, types.RUNTIME})
+_WITHOUT_REFERENCES: Final = frozenset({types.ENDPOINT, types.SECRET, types.RUNTIME, types.RATE_LIMIT_CONFIG})
 
 
 def name_field(url: str) -> str:

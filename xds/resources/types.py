@@ -13,6 +13,7 @@ SCOPED_ROUTE: Final = PREFIX + "envoy.config.route.v3.ScopedRouteConfiguration"
 SECRET: Final = PREFIX + "envoy.extensions.transport_sockets.tls.v3.Secret"
 EXTENSION_CONFIG: Final = PREFIX + "envoy.config.core.v3.TypedExtensionConfig"
 RUNTIME: Final = PREFIX + "envoy.service.runtime.v3.Runtime"
+RATE_LIMIT_CONFIG: Final = PREFIX + "ratelimit.config.ratelimit.v3.RateLimitConfig"
 
 ORDER: Final = (
     SECRET,
@@ -24,6 +25,7 @@ ORDER: Final = (
     ROUTE,
     VIRTUAL_HOST,
     RUNTIME,
+    RATE_LIMIT_CONFIG,
 )
 """Make before break: what others refer to comes first (xds_protocol, "Eventual consistency considerations")."""
 
@@ -37,5 +39,6 @@ SHORT: Final = {
     SECRET: "SDS",
     EXTENSION_CONFIG: "ECDS",
     RUNTIME: "RTDS",
+    RATE_LIMIT_CONFIG: "RateLimitConfig",
 }
 """What people call the types, for logs, metrics and status."""

@@ -16,12 +16,14 @@ from xds.streams.names import NO_NAMES, Names, interned
 
 WILDCARD: Final = "*"
 
-LEGACY_WILDCARD_TYPES: Final = frozenset({types.CLUSTER, types.LISTENER, types.SCOPED_ROUTE, types.VIRTUAL_HOST})
+LEGACY_WILDCARD_TYPES: Final = frozenset(
+    {types.CLUSTER, types.LISTENER, types.SCOPED_ROUTE, types.VIRTUAL_HOST, types.RATE_LIMIT_CONFIG}
+)
 """Types for which a first request without names means everything.
 
 The specification allows it for types with wildcards only; taking it for others makes an empty first EDS request
 return all there is (go-control-plane issue 1296). An Envoy's first VHDS request has no names and stands for all
-virtual hosts of all its tables (seen).
+virtual hosts of all its tables (seen). envoyproxy/ratelimit asks for its limits without names, and means all (seen).
 """
 
 
