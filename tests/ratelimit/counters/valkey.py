@@ -127,10 +127,13 @@ async def cluster(size: int = 3) -> AsyncIterator[list[Valkey]]:
 
         async def agreed() -> bool:
             try:
-                known = [(await node.redis.execute_command("CLUSTER", "SLOTS")) for node in nodes]
+                known = [await node.ask("CLUSTER", "SLOTS") for node in nodes]
+                states = [await node.ask("CLUSTER", "INFO") for node in nodes]
             except RedisConnectionError:
                 return False
-            return all(len(slots) == size for slots in known)
+            return all(len(slots) == size for slots in known) and all(
+                state["cluster_state"] == "ok" for state in states
+            )
 
         await until(agreed, "the nodes to know each other", within=20)
         yield nodes
