@@ -30,28 +30,31 @@ F = TypeVar("F", bound=Callable[..., Any])
 _OVERRIDING = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 
 
-def with_settings(*names: str) -> Callable[[F], F]:
-    """Give a command `--config` and the options of these settings; it gets them as one `settings` argument."""
+def with_settings(*names: str, omitted: str = "", file_flag: str = "--config") -> Callable[[F], F]:
+    """Give a command `--config` and the options of these settings; it gets them as one `settings` argument.
+
+    Its flags leave out `omitted` at the beginning of names; `file_flag` is for where `--config` is taken.
+    """
 
     def decorate(command: F) -> F:
         @functools.wraps(command)
-        def call(*args: Any, config: Path | None, **kwargs: Any) -> Any:
+        def call(*args: Any, config_file: Path | None, **kwargs: Any) -> Any:
             values = {name: kwargs.pop(name) for name in names if name not in ENVIRONMENT_ONLY}
             given = {name: value for name, value in values.items() if _source(name) in _OVERRIDING}
             given |= _secrets(names)
-            return command(*args, settings=load(config, given), **kwargs)
+            return command(*args, settings=load(config_file, given, omitted), **kwargs)
 
         decorated: Any = call
         for name in reversed(names):
             if name not in ENVIRONMENT_ONLY:
-                decorated = _option(name)(decorated)
-        return _config_option(decorated)  # type: ignore[no-any-return]
+                decorated = _option(name, omitted)(decorated)
+        return _config_option(file_flag)(decorated)  # type: ignore[no-any-return]
 
     return decorate
 
 
-def load(config: Path | None, given: Mapping[str, str]) -> Settings:
-    """The settings of a file, overridden by those given as text.
+def load(config: Path | None, given: Mapping[str, str], omitted: str = "") -> Settings:
+    """The settings of a file, overridden by those given as text, by flags that leave out `omitted`.
 
     Ends the command with click.UsageError that names the flag or variable of a bad value, or with
     output.UnusableError that shows what is wrong with the file.
@@ -60,14 +63,14 @@ def load(config: Path | None, given: Mapping[str, str]) -> Settings:
     try:
         return Settings.model_validate({**values, **given})
     except ValidationError as failure:
-        lines = [_explained(error, given) for error in failure.errors()]
+        lines = [_explained(error, given, omitted) for error in failure.errors()]
         raise click.UsageError("\n".join(lines)) from failure
 
 
-def _explained(error: ErrorDetails, given: Mapping[str, str]) -> str:
+def _explained(error: ErrorDetails, given: Mapping[str, str], omitted: str) -> str:
     name = str(error["loc"][0])
     fix = error.get("ctx", {}).get("fix")
-    place = environment_variable(name) if _source(name) is ParameterSource.ENVIRONMENT else flag(name)
+    place = environment_variable(name) if _source(name) is ParameterSource.ENVIRONMENT else flag(name, omitted)
     got = f" (got {given[name]!r})" if name in given and repr(given[name]) not in error["msg"] else ""
     return f"{place}: {error['msg']}{f'; {fix}' if fix else ''}{got}"
 
@@ -82,12 +85,12 @@ def _source(name: str) -> ParameterSource | None:
     return click.get_current_context().get_parameter_source(name)
 
 
-def _option(name: str) -> Callable[[F], F]:
+def _option(name: str, omitted: str) -> Callable[[F], F]:
     field = Settings.model_fields[name]
     # `--kubernetes` alone is `--kubernetes true`.
     optional: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if field.annotation is bool else {}
     return click.option(
-        flag(name),
+        flag(name, omitted),
         name,
         **optional,
         # Readable or not: that may change while the server runs, and the server tells.
@@ -101,14 +104,15 @@ def _option(name: str) -> Callable[[F], F]:
     )
 
 
-def _config_option(command: Any) -> Any:
+def _config_option(flag_name: str) -> Callable[[Any], Any]:
     return click.option(
-        "--config",
+        flag_name,
+        "config_file",
         type=click.Path(path_type=Path, dir_okay=False),
         envvar=f"{ENVIRONMENT_PREFIX}CONFIG",
         show_envvar=True,
         help="YAML file of settings, by their names with underscores. Flags and environment variables win over it.",
-    )(command)
+    )
 
 
 _METAVARS = {
@@ -118,6 +122,7 @@ _METAVARS = {
     str: "TEXT",
     bool: "[true|false]",
     int: "NUMBER",
+    float: "NUMBER",
 }
 
 
@@ -125,6 +130,8 @@ def _metavar(name: str) -> str:
     annotation = Settings.model_fields[name].annotation
     if get_origin(annotation) is tuple:
         return "NAME,NAME"
+    if name == "ratelimit_listen":
+        return "HOST:PORT"
     if name == "source_weights":
         return "SOURCE=N,SOURCE=N"
     if get_origin(annotation) is Literal:

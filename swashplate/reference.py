@@ -8,6 +8,7 @@ from prometheus_client.metrics_core import Metric
 
 from swashplate.cli import COMMANDS, main
 from swashplate.metrics import Metrics
+from swashplate.ratelimit_settings import OF_HOST, OF_LIMITS, RATELIMIT_PREFIX
 from swashplate.settings import ENVIRONMENT_ONLY, PATHS, Settings, default_text, environment_variable, flag
 from swashplate.status import StatusReport
 
@@ -24,6 +25,9 @@ _SETTINGS = f"""\
 A setting is taken from the first of these that gives it: a flag of the command, an environment variable, the YAML
 file that `--config` (or `{environment_variable("config")}`) names, the default. `swashplate COMMAND --help` lists
 those that a command uses. Durations are written like `250ms`, `5s`, `1m30s`; `0` means at once.
+
+The flags of `swashplate ratelimit` leave out `ratelimit_`, so its `--config` is the directory of limit files, and its
+YAML file of settings is `--settings`.
 
 ```yaml
 # swashplate.yaml: paths in it are relative to its own directory
@@ -69,13 +73,23 @@ def _setting(name: str) -> str:
     lines = [
         f"## {name}\n",
         f"{Settings.model_fields[name].description}\n",
-        f"* {variable} only" if name in ENVIRONMENT_ONLY else f"* flag: `{flag(name)}`, {variable}",
+        f"* {variable} only" if name in ENVIRONMENT_ONLY else f"* flag: {_flags(name)}, {variable}",
     ]
     if default is not None:
         lines.append(f"* default: `{default}`")
     if name in PATHS:
         lines.append("* a path")
     return "\n".join(lines) + "\n"
+
+
+def _flags(name: str) -> str:
+    """Those of all commands that have the setting."""
+    alone = f"`{flag(name, RATELIMIT_PREFIX)}` of `swashplate ratelimit`"
+    if name in OF_HOST:
+        return alone
+    if name in OF_LIMITS and name.startswith(RATELIMIT_PREFIX):
+        return f"`{flag(name)}`, {alone}"
+    return f"`{flag(name)}`"
 
 
 def _metrics() -> str:

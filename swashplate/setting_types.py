@@ -30,6 +30,16 @@ def _ip_address(value: object) -> object:
     return address
 
 
+def _listen(value: object) -> object:
+    """Kept as text, which is what gRPC servers take."""
+    if isinstance(value, str) and value.startswith("unix:"):
+        path = value.removeprefix("unix:").replace("///", "/", 1)
+        if not path:
+            raise refused("this names no socket: write unix:PATH, such as unix:/run/ratelimit.sock")
+        return f"unix:{path}"
+    return str(_address(value))
+
+
 def _duration(value: object) -> object:
     if isinstance(value, timedelta):
         return value
@@ -50,6 +60,7 @@ _DOMAIN: Final = name_of("domain", 253, dotted=True)
 PathSetting = Annotated[Path, BeforeValidator(_path)]
 AddressSetting = Annotated[Address, BeforeValidator(_address)]
 IpAddressSetting = Annotated[Address, BeforeValidator(_ip_address)]
+ListenSetting = Annotated[str, BeforeValidator(_listen)]
 Duration = Annotated[timedelta, BeforeValidator(_duration)]
 DomainSetting = Annotated[str, BeforeValidator(_DOMAIN)]
 NamespaceSetting = Annotated[str, BeforeValidator(_NAMESPACE)]

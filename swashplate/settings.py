@@ -12,8 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from operator_files.values import refused
 from swashplate import logs
+from swashplate import ratelimit_settings as ratelimit
 from swashplate.address import Address
 from swashplate.proxy_limit_settings import ProxyLimitFields
+from swashplate.ratelimit_settings import CounterFields, HostFields, LimitFields
 from swashplate.registry_settings import ConsulFields, KubernetesFields, MergingFields
 from swashplate.setting_types import (
     AddressSetting,
@@ -223,7 +225,9 @@ class ServerFields(ProxyLimitFields):
         return limit
 
 
-class Settings(ServerFields, MergingFields, ConsulFields, KubernetesFields, FileFields):
+class Settings(
+    HostFields, CounterFields, LimitFields, ServerFields, MergingFields, ConsulFields, KubernetesFields, FileFields
+):
     """What the program runs by. Durations are written like `250ms`, `5s`, `1m30s`; `0` means at once."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
@@ -232,10 +236,11 @@ class Settings(ServerFields, MergingFields, ConsulFields, KubernetesFields, File
 PATHS: Final = (
     *("services", "routes", "resources", "rotor_static", "state"),
     *("kubeconfig", "consul_token_file", "consul_ca", "consul_cert", "consul_key"),
+    *ratelimit.PATHS,
 )
 """Settings that are paths. In a settings file they are relative to that file's directory."""
 
-ENVIRONMENT_ONLY: Final = ("consul_token",)
+ENVIRONMENT_ONLY: Final = ("consul_token", *ratelimit.SECRETS)
 """Secrets: a command line is seen by everybody on the machine, and settings files are passed on."""
 
 SOURCES: Final = ("services", "routes", "resources", "rotor_static", "kubernetes", "consul")
@@ -265,9 +270,9 @@ def is_generated(settings: Settings) -> bool:
     return any((settings.services, settings.routes, settings.kubernetes, settings.consul))
 
 
-def flag(name: str) -> str:
-    """`log_level` -> `--log-level`."""
-    return "--" + name.replace("_", "-")
+def flag(name: str, omitted: str = "") -> str:
+    """`log_level` -> `--log-level`. Where flags omit a beginning of names, `ratelimit_config` is `--config`."""
+    return "--" + name.removeprefix(omitted).replace("_", "-")
 
 
 def environment_variable(name: str) -> str:

@@ -8,8 +8,9 @@ from discovery.lighthouse.source import LighthouseSource
 from discovery.registry import SourceStatus
 from discovery.source import Source
 from operator_files.follow import Freshness
+from ratelimit.limits.source import LimitSource
 from routes.source import RouteSource
-from swashplate.status import Kind, SourceReport
+from swashplate.status import LIMIT_FILES, Kind, SourceReport
 from xds.raw.source import RawSource
 
 
@@ -47,6 +48,13 @@ def route_source_report(server: str, name: str, place: str, source: RouteSource)
     """What the follower of the route files knows."""
     freshness, held = source.freshness, source.held_files
     return _report(server, name, "routes", place, freshness, len(source.book.routes), held=held, notes=source.notes)
+
+
+def limit_source_report(server: str, place: str, source: LimitSource) -> SourceReport:
+    """What the follower of the limit files knows."""
+    freshness, held = source.freshness, source.held_files
+    count = len(source.tree.domains)
+    return _report(server, LIMIT_FILES, "limits", place, freshness, count, held=held, notes=source.notes)
 
 
 def caller_source_report(server: str, source: LighthouseSource) -> SourceReport:

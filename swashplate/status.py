@@ -12,6 +12,7 @@ CONSUL: Final = "consul"
 ROUTE_FILES: Final = "route-files"
 CONSUL_ROUTES: Final = "consul-routes"
 LIGHTHOUSE: Final = "lighthouse"
+LIMIT_FILES: Final = "limit-files"
 
 
 class _Report(BaseModel):
@@ -85,12 +86,13 @@ class ProxyReport(_Report):
     rollout: RolloutReport = RolloutReport()
 
 
-Kind = Literal["services", "routes", "callers", "resources"]
+Kind = Literal["services", "routes", "callers", "resources", "limits"]
 """What a source is of."""
 
 
 class SourceReport(_Report):
-    """Where services, routes, callers or resources come from; `place` is a path or a URL, `services` their number.
+    """Where services, routes, callers, resources or limits come from; `place` is a path or a URL, `services` their
+    number (of limits: that of domains).
 
     `fresh` follows its source; `stale` serves what was last good; `waiting` has had no first answer yet.
     `held` names the services, and files, whose removal waits for a confirmation. A source of services has `endpoints`

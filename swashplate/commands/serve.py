@@ -16,11 +16,12 @@ from swashplate.control_plane import ControlPlane
 from swashplate.metrics import Metrics
 from swashplate.options import with_settings
 from swashplate.output import UnusableError
+from swashplate.ratelimit_settings import OF_HOST
 from swashplate.settings import Settings, flag, has_source
 
 
 @click.command(name="serve", short_help="Run the server.")
-@with_settings(*Settings.model_fields)
+@with_settings(*(name for name in Settings.model_fields if name not in OF_HOST))
 def command(settings: Settings) -> None:
     """Run the server: follow files and registries, and keep every Envoy that connects up to date.
 

@@ -5,7 +5,7 @@ descriptor pool, where our reflection service could not show them.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import grpc
@@ -25,30 +25,56 @@ _LOOK_S: Final = 1.0
 """How often a watcher's status is looked at again: becoming ready is nobody's event."""
 
 
-class Health:
-    """`services` are the full names of all services on the port; "" stands for the server. All share one state."""
+class UnansweredError(Exception):
+    """A question that has a status instead of an answer; the message is for the caller."""
 
-    def __init__(self, services: Iterable[str], why_not_ready: Callable[[], str | None], ending: Ending) -> None:
-        self._names = frozenset(services) | {"", _SERVICE}
-        self._why_not_ready, self._ending = why_not_ready, ending
+    def __init__(self, status: grpc.StatusCode, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Health:
+    """`services` are the full names of all services on the port; "" stands for the server. They share one state, but
+    for those in `others`, which have their own."""
+
+    def __init__(
+        self,
+        services: Iterable[str],
+        why_not_ready: Callable[[], str | None],
+        ending: Ending,
+        others: Mapping[str, Callable[[], str | None]] | None = None,
+    ) -> None:
+        self._names = dict.fromkeys((*services, "", _SERVICE), why_not_ready) | dict(others or {})
+        self._ending = ending
 
     def methods(self) -> tuple[Served, ...]:
         return (served(CHECK, self._check), served(WATCH, self._watch))
 
+    def answer(self, request: bytes) -> bytes:
+        """What Check answers. Raises UnansweredError."""
+        status = self._status(name := _asked(request))
+        if status == _SERVICE_UNKNOWN:
+            raise UnansweredError(grpc.StatusCode.NOT_FOUND, f"there is no service {name!r} here")
+        return _answer(status)
+
     def _status(self, name: str) -> str:
-        if name not in self._names:
+        why_not_ready = self._names.get(name)
+        if why_not_ready is None:
             return _SERVICE_UNKNOWN
-        return _NOT_SERVING if self._ending.reason or self._why_not_ready() else _SERVING
+        return _NOT_SERVING if self._ending.reason or why_not_ready() else _SERVING
 
     async def _check(self, request: bytes, call: Call) -> bytes:
-        status = self._status(name := await _asked(request, call))
-        if status == _SERVICE_UNKNOWN:
-            await call.abort(grpc.StatusCode.NOT_FOUND, f"there is no service {name!r} here")
-        return _answer(status)
+        try:
+            return self.answer(request)
+        except UnansweredError as failure:
+            await call.abort(failure.status, str(failure))
 
     async def _watch(self, request: bytes, call: Call) -> None:
         """Says the status now, and whenever it is another. A name that is not served may be one day: no error."""
-        name = await _asked(request, call)
+        try:
+            name = _asked(request)
+        except UnansweredError as failure:
+            await call.abort(failure.status, str(failure))
         said = ""
         while True:
             over = self._ending.begun.done()
@@ -60,12 +86,11 @@ class Health:
             await asyncio.wait((self._ending.begun,), timeout=_LOOK_S)
 
 
-async def _asked(request: bytes, call: Call) -> str:
+def _asked(request: bytes) -> str:
     try:
         return str(message_class(_REQUEST).FromString(request).service)
     except DecodeError as error:
-        await call.abort(grpc.StatusCode.INVALID_ARGUMENT, f"not a {_REQUEST}: {error}")
-        raise
+        raise UnansweredError(grpc.StatusCode.INVALID_ARGUMENT, f"not a {_REQUEST}: {error}") from error
 
 
 def _answer(status: str) -> bytes:

@@ -1,0 +1,97 @@
+"""Gathers calls that come one by one into turns: all that came since the event loop last looked."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from ratelimit.core.call import Status, Turn
+from ratelimit.host.gate import Gate
+from ratelimit.host.limits import MOST_A_TURN
+
+
+class Failure(NamedTuple):
+    """How a call ended that has no answer: with a gRPC status code, and words for its caller."""
+
+    status: int
+    message: str
+
+
+Answer = bytes | Failure
+_Answered = asyncio.Future[Answer]
+
+
+class _Waiting(NamedTuple):
+    message: bytes
+    deadline: float
+
+
+class _Gathered:
+    """A turn. Who is gone is not answered."""
+
+    __slots__ = ("_answered", "deadlines", "messages")
+
+    def __init__(self, calls: Sequence[tuple[_Answered, _Waiting]]) -> None:
+        self._answered = [answered for answered, _ in calls]
+        self.messages = [call.message for _, call in calls]
+        self.deadlines = [call.deadline for _, call in calls]
+
+    def answer(self, call: int, message: bytes) -> None:
+        self._settle(call, message)
+
+    def fail(self, call: int, status: Status, message: str) -> None:
+        self._settle(call, Failure(status, message))
+
+    def flush(self) -> None:
+        """Each answer wakes its own caller."""
+
+    def _settle(self, call: int, answer: Answer) -> None:
+        answered = self._answered[call]
+        if not answered.done():
+            answered.set_result(answer)
+
+
+class Gatherer:
+    """To be made on the event loop. Calls that were cancelled before their turn are in none."""
+
+    def __init__(self, decide: Callable[[Turn], None], gate: Gate) -> None:
+        self._decide = decide
+        self._gate = gate
+        self._loop = asyncio.get_running_loop()
+        self._waiting: dict[_Answered, _Waiting] = {}
+        self._scheduled = False
+
+    @property
+    def waiting(self) -> int:
+        """Calls that have had no turn yet."""
+        return len(self._waiting)
+
+    async def ask(self, message: bytes, deadline: float) -> Answer:
+        """What becomes of a call. `deadline` by the event loop's clock, infinity for none."""
+        answered: _Answered = self._loop.create_future()
+        self._waiting[answered] = _Waiting(message, deadline)
+        if not self._scheduled:
+            self._schedule()
+        try:
+            return await answered
+        except asyncio.CancelledError:
+            self._waiting.pop(answered, None)
+            raise
+
+    def _schedule(self) -> None:
+        self._scheduled = True
+        if self._gate.open:
+            self._loop.call_soon(self._take)
+        else:
+            self._gate.when_open(self._take)
+
+    def _take(self) -> None:
+        self._scheduled = False
+        if self._gate.open:
+            calls = list(islice(self._waiting.items(), MOST_A_TURN))
+            for answered, _ in calls:
+                del self._waiting[answered]
+            if calls:
+                self._decide(_Gathered(calls))
+        if self._waiting:
+            self._schedule()

@@ -1,0 +1,73 @@
+"""The RateLimitService's calls as grpcio has them: a task each, gathered into turns."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from math import inf
+from typing import Any, Final, NoReturn, cast
+
+import grpc
+from grpc import aio
+
+from ratelimit.core.call import Status, Turn
+from ratelimit.host.counts import HostCounts
+from ratelimit.host.gate import Gate
+from ratelimit.host.gather import Failure, Gatherer
+from ratelimit.host.limits import DEFAULT_LIMITS
+
+Call = aio.ServicerContext[bytes, bytes]
+
+STATUS: Final[Mapping[int, grpc.StatusCode]] = {status: grpc.StatusCode[status.name] for status in Status}
+
+
+class GrpcioCalls:
+    """Serves ShouldRateLimit on a grpcio server that somebody else owns: `handler` is for its method table."""
+
+    def __init__(
+        self, decide: Callable[[Turn], None], gate: Gate, *, in_flight: int = DEFAULT_LIMITS.in_flight
+    ) -> None:
+        self._gatherer = Gatherer(decide, gate)
+        self._loop = asyncio.get_running_loop()
+        self._most = in_flight
+        self._counts = HostCounts()
+
+    @property
+    def handler(self) -> "grpc.RpcMethodHandler[Any, Any]":
+        """Bytes in, bytes out."""
+        serve: Any = self.serve
+        return grpc.unary_unary_rpc_method_handler(serve)
+
+    @property
+    def counts(self) -> HostCounts:
+        self._counts.waiting = self._gatherer.waiting
+        return self._counts
+
+    async def serve(self, message: bytes, call: Call) -> bytes:
+        """One call. A task that grpcio cancels when its caller is gone, or its deadline has passed."""
+        counts = self._counts
+        counts.calls += 1
+        if counts.in_flight >= self._most:
+            counts.shed += 1
+            await call.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many calls are under way: come again")
+        left = cast("float | None", call.time_remaining())
+        deadline = inf if left is None else self._loop.time() + left
+        counts.in_flight += 1
+        try:
+            answer = await self._gatherer.ask(message, deadline)
+        except asyncio.CancelledError:
+            if self._loop.time() >= deadline:
+                counts.expired += 1
+            else:
+                counts.cancelled += 1
+            raise
+        finally:
+            counts.in_flight -= 1
+        if isinstance(answer, bytes):
+            counts.answered += 1
+            return answer
+        counts.failed += 1
+        return await _aborted(call, answer)
+
+
+async def _aborted(call: Call, failure: Failure) -> NoReturn:
+    await call.abort(STATUS[failure.status], failure.message)
+    raise AssertionError("abort always raises")

@@ -1,0 +1,171 @@
+"""A server of its own on grpchost, which hands over whole turns by itself."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from ratelimit.core.call import Turn
+from ratelimit.host.counts import HostCounts
+from ratelimit.host.gate import Gate
+from ratelimit.host.gather import Answer, Failure
+from ratelimit.host.limits import DEFAULT_LIMITS, MOST_A_TURN, HostLimits
+from ratelimit.host.mixed_turn import of_method
+from ratelimit.host.service import PATH
+from ratelimit.host.tls import TlsFiles, TlsMaterial
+from ratelimit.host.tls_watch import TlsWatch
+
+if TYPE_CHECKING:
+    import grpchost
+
+Unary = Callable[[bytes], Answer]
+"""Another method, answered at once."""
+
+_CLOSING_S: Final = 0.5
+"""What a drain may take longer than its grace before the host is closed all the same."""
+
+
+class NativeHost:
+    """Serves from `start` to `stop`. `beside` are other methods on the same port, by their path.
+
+    `listen`: `HOST:PORT` (port 0: any that is free) or `unix:PATH`. `reuse_port`: others may listen there, too.
+    """
+
+    kind: Final = "native"
+
+    def __init__(
+        self,
+        decide: Callable[[Turn], None],
+        gate: Gate,
+        *,
+        listen: str,
+        limits: HostLimits = DEFAULT_LIMITS,
+        tls: TlsFiles | None = None,
+        on_tls: Callable[[str], None] = lambda _: None,
+        reuse_port: bool = False,
+        beside: Mapping[str, Unary] | None = None,
+    ) -> None:
+        """`on_tls` is told why the files of a running host cannot be used; empty once they can."""
+        self._decide = decide
+        self._gate = gate
+        self._listen = listen
+        self._limits = limits
+        self._tls = tls
+        self._reuse_port = reuse_port
+        self._beside = tuple((beside or {}).items())
+        self._watch = TlsWatch(tls, self._reload, on_tls) if tls is not None else None
+        self._host: grpchost.Host | None = None
+        self._last: dict[str, int] = {}
+        self._closed: asyncio.Future[None] | None = None
+        self._reading = False
+
+    @property
+    def counts(self) -> HostCounts:
+        found = self._host.counters() if self._host is not None else self._last
+        return HostCounts(**{name: found.get(name, 0) for name in HostCounts.__slots__})
+
+    async def start(self) -> int:
+        """The port it got, 0 for a unix socket. Raises OSError with the address in it, TlsError."""
+        import grpchost
+
+        try:
+            self._host = grpchost.Host(
+                listen=self._listen,
+                methods=[PATH, *(path for path, _ in self._beside)],
+                tls=_tls(self._tls.read()) if self._tls is not None else None,
+                limits=_limits(self._limits),
+                reuse_port=self._reuse_port,
+            )
+        except ValueError as error:
+            raise OSError(f"cannot listen on {self._listen}: {error}") from error
+        self._closed = asyncio.get_running_loop().create_future()
+        self._read()
+        if self._watch is not None:
+            self._watch.start()
+        return self._host.port
+
+    async def stop(self, grace_s: float) -> None:
+        """Takes no more calls, and ends when those under way are answered, or after `grace_s`."""
+        host, closed = self._host, self._closed
+        if host is None or closed is None:
+            return
+        if self._watch is not None:
+            self._watch.stop()
+        host.drain(grace_s)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace_s + _CLOSING_S):
+                await asyncio.shield(closed)
+        self._last = host.counters()
+        self._pause()
+        self._host = None
+        host.close()
+
+    def _read(self) -> None:
+        """Look for calls as soon as there are some."""
+        if self._host is not None and not self._reading:
+            self._reading = True
+            asyncio.get_running_loop().add_reader(self._host.fileno(), self._take)
+
+    def _pause(self) -> None:
+        if self._host is not None and self._reading:
+            self._reading = False
+            asyncio.get_running_loop().remove_reader(self._host.fileno())
+
+    def _take(self) -> None:
+        host = self._host
+        if host is None:
+            return
+        if host.closed:
+            self._pause()
+            if self._closed is not None and not self._closed.done():
+                self._closed.set_result(None)
+            return
+        if not self._gate.open:
+            # Or the event loop would ask again and again.
+            self._pause()
+            self._gate.when_open(self._read)
+            return
+        turn = host.take(MOST_A_TURN, asyncio.get_running_loop().time())
+        if turn is None:
+            return
+        if self._beside and any(turn.methods):
+            self._answer_others(turn)
+        else:
+            self._decide(turn)
+
+    def _answer_others(self, turn: "grpchost.Turn") -> None:
+        methods = turn.methods
+        for call, method in enumerate(methods):
+            if method:
+                answer = self._beside[method - 1][1](turn.messages[call])
+                if isinstance(answer, Failure):
+                    turn.fail(call, answer.status, answer.message)
+                else:
+                    turn.answer(call, answer)
+        if (ours := of_method(turn, methods, 0)) is not None:
+            self._decide(ours)
+        turn.flush()
+
+    def _reload(self, material: TlsMaterial) -> None:
+        if self._host is not None:
+            self._host.reload_tls(_tls(material))
+
+
+def _tls(material: TlsMaterial) -> "grpchost.Tls":
+    import grpchost
+
+    return grpchost.Tls(certificates=material.certificates, key=material.key, client_ca=material.client_ca)
+
+
+def _limits(limits: HostLimits) -> "grpchost.Limits":
+    import grpchost
+
+    return grpchost.Limits(
+        in_flight=limits.in_flight,
+        message_bytes=limits.message_bytes,
+        streams=limits.streams,
+        age_s=limits.age_s,
+        age_grace_s=limits.age_grace_s,
+        keepalive_s=limits.keepalive_s,
+        keepalive_timeout_s=limits.keepalive_timeout_s,
+    )

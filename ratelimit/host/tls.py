@@ -1,0 +1,47 @@
+"""What a host proves itself with, from files that may be replaced while it runs."""
+
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+
+LOOK_S = 5.0
+"""How often hosts look whether the files are others: a certificate is replaced long before its end."""
+
+
+class TlsError(OSError):
+    """Files that cannot be read or do not go together; names them."""
+
+
+@dataclass(frozen=True, slots=True)
+class TlsMaterial:
+    """PEM. `client_ca` is who has signed callers' certificates, None where none are asked for."""
+
+    certificates: bytes
+    key: bytes
+    client_ca: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """With `client_ca`, only callers with a certificate that it has signed are let in."""
+
+    certificates: Path
+    key: Path
+    client_ca: Path | None = None
+
+    def read(self) -> TlsMaterial:
+        """What the files hold now. Raises TlsError."""
+        named = ", ".join(str(path) for path in (self.certificates, self.key, self.client_ca) if path is not None)
+        try:
+            found = TlsMaterial(
+                self.certificates.read_bytes(),
+                self.key.read_bytes(),
+                self.client_ca.read_bytes() if self.client_ca else None,
+            )
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self.certificates, self.key)
+            if found.client_ca is not None:
+                context.load_verify_locations(cadata=found.client_ca.decode("ascii"))
+        except (OSError, ValueError) as error:
+            raise TlsError(f"TLS of the rate limit service: {error} (of {named})") from error
+        return found

@@ -1,0 +1,58 @@
+"""`swashplate ratelimit serve`: the rate limit service by itself."""
+
+import asyncio
+import signal
+
+import click
+import structlog
+import uvloop
+
+from operator_files.store import StoreError
+from ratelimit.counters.redis.settings import SettingsError
+from swashplate import VERSION, garbage, logs
+from swashplate.options import with_settings
+from swashplate.output import UnusableError
+from swashplate.rate_limit_server import RateLimitServer
+from swashplate.ratelimit_settings import OF_HOST, OF_LIMITS, RATELIMIT_PREFIX
+from swashplate.settings import Settings
+
+
+@click.command(name="serve", short_help="Run the rate limit service.")
+@with_settings(
+    *OF_LIMITS, *OF_HOST, "state", "identifier", "log_level", "log_format",
+    omitted=RATELIMIT_PREFIX, file_flag="--settings",
+)  # fmt: skip
+def command(settings: Settings) -> None:
+    """Run Envoy's rate limit service: follow limit files, and answer.
+
+    \b
+    swashplate ratelimit serve --config limits
+    swashplate ratelimit serve --config limits --redis redis://127.0.0.1:6379 --workers 2
+    """
+    if settings.ratelimit_config is None:
+        raise click.UsageError("there are no limits to serve: give --config")
+    logs.configure(settings.log_level, settings.log_format)
+    garbage.collect_less()
+    try:
+        uvloop.run(serve(settings))
+    except (OSError, StoreError, SettingsError, LookupError) as failure:
+        raise UnusableError(str(failure)) from failure
+
+
+async def serve(settings: Settings) -> None:
+    """Serves until SIGTERM or SIGINT; a second one ends the process at once."""
+    log = structlog.get_logger()
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    server = RateLimitServer(settings, log)
+    try:
+        listen = await server.start()
+        log.info("serving rate limits", version=VERSION, listen=listen, host=server.host_kind)
+        await stop.wait()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+        log.info("shutting down")
+    finally:
+        await server.stop()

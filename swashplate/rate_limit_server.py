@@ -1,0 +1,105 @@
+"""The rate limit service by itself: the limiter, a host for gRPC, and HTTP beside it."""
+
+from typing import Final
+
+from structlog.typing import FilteringBoundLogger
+
+from operator_files.store import LastGoodStore
+from ratelimit.host import choice
+from ratelimit.host.counts import HostCounts
+from ratelimit.host.grpcio_host import GrpcioHost
+from ratelimit.host.limits import HostLimits
+from ratelimit.host.native_host import NativeHost
+from ratelimit.host.tls import TlsFiles
+from swashplate.address import Address, refuse_taken
+from swashplate.rate_limit_services import Beside
+from swashplate.rate_limiter import RateLimiter
+from swashplate.settings import Settings
+from xds.host.rpc import Ending
+
+_SHUTTING_DOWN: Final = "this server is shutting down"
+
+
+class RateLimitServer:
+    """Serves from `start` to `stop`. Make it on the event loop that it will run on."""
+
+    def __init__(self, settings: Settings, log: FilteringBoundLogger, *, reuse_port: bool = False) -> None:
+        """Raises StoreError, SettingsError, LookupError for a host that is not installed."""
+        self._settings, self._log, self._reuse_port = settings, log, reuse_port
+        self._kept = LastGoodStore(settings.state) if settings.state else None
+        for warning in self._kept.warnings if self._kept else ():
+            log.warning("state directory", reason=warning)
+        self.limiter = RateLimiter(settings, log, self._kept)
+        self._ending = Ending()
+        self._host = self._make_host()
+
+    @property
+    def host_kind(self) -> choice.Kind:
+        return self._host.kind
+
+    @property
+    def host_counts(self) -> HostCounts:
+        return self._host.counts
+
+    async def start(self) -> str:
+        """Listens and follows the files; where. Raises OSError."""
+        listen = self._settings.ratelimit_listen
+        if not listen.startswith("unix:") and not self._reuse_port:
+            refuse_taken(Address.parse(listen), "the rate limit service", "--listen")
+        await self.limiter.start()
+        port = await self._host.start()
+        return str(Address.parse(listen)._replace(port=port)) if port else listen
+
+    async def stop(self) -> None:
+        """Not ready any more, then no more calls, then the rest. May be called always."""
+        self.limiter.stopping()
+        self._ending.begin(_SHUTTING_DOWN)
+        await self._host.stop(self._settings.ratelimit_drain.total_seconds())
+        await self.limiter.stop()
+        if self._kept is not None:
+            self._kept.close()
+
+    def _make_host(self) -> GrpcioHost | NativeHost:
+        settings, limiter = self._settings, self.limiter
+        beside = Beside(lambda: limiter.why_not_ready, self._ending)
+        decide, gate, limits, tls = limiter.core.decide, limiter.gate, host_limits(settings), tls_files(settings)
+        if choice.chosen(settings.ratelimit_host) == "native":
+            return NativeHost(
+                decide,
+                gate,
+                listen=settings.ratelimit_listen,
+                limits=limits,
+                tls=tls,
+                on_tls=self._tls_changed,
+                reuse_port=self._reuse_port,
+                beside=beside.unary,
+            )
+        return GrpcioHost(
+            decide,
+            gate,
+            listen=settings.ratelimit_listen,
+            limits=limits,
+            tls=tls,
+            on_tls=self._tls_changed,
+            reuse_port=self._reuse_port,
+            beside=beside.handlers,
+        )
+
+    def _tls_changed(self, reason: str) -> None:
+        if reason:
+            self._log.error("new files of TLS cannot be used: %s; the certificate before is served on", reason)
+        else:
+            self._log.info("files of TLS have no errors any more")
+
+
+def host_limits(settings: Settings) -> HostLimits:
+    """What callers may ask."""
+    age = settings.ratelimit_max_connection_age.total_seconds()
+    return HostLimits(in_flight=settings.ratelimit_max_in_flight, age_s=age or None)
+
+
+def tls_files(settings: Settings) -> TlsFiles | None:
+    """None where the service speaks plaintext."""
+    if settings.ratelimit_tls_cert is None or settings.ratelimit_tls_key is None:
+        return None
+    return TlsFiles(settings.ratelimit_tls_cert, settings.ratelimit_tls_key, settings.ratelimit_tls_client_ca)

@@ -1,0 +1,219 @@
+"""The rate limit service without a port: limit files, counters, and the core that decides by them.
+
+    limit files -> LimitSource -> Core <- turns of calls (hosts, HTTP)
+                                    |-> counter store
+
+All of it is on one event loop.
+"""
+
+import asyncio
+import time
+from collections.abc import Collection, Iterator
+
+from structlog.typing import FilteringBoundLogger
+
+from operator_files.problem import Problem
+from operator_files.standing import Standing
+from operator_files.store import LastGoodStore
+from ratelimit.core.options import HeaderNames, Options
+from ratelimit.core.turn import Core
+from ratelimit.counters.store import StoreStatus
+from ratelimit.host.gate import Gate
+from ratelimit.limits.book import Options as BookOptions
+from ratelimit.limits.source import LimitSource
+from ratelimit.limits.tree import DomainTree, LimitTree
+from ratelimit.stats import RateLimitStats
+from swashplate.counter_stores import counter_keys, counter_store
+from swashplate.problem_log import ProblemLog, naming
+from swashplate.rate_limit_faults import FaultLog
+from swashplate.reporting import problem_report
+from swashplate.settings import Settings
+from swashplate.source_report import limit_source_report
+from swashplate.status import LIMIT_FILES, ProblemReport, SourceReport
+
+
+class RateLimiter:
+    """Decides by what the settings name, from `start` to `stop`. Make it on the event loop that it will run on."""
+
+    def __init__(self, settings: Settings, log: FilteringBoundLogger, kept: LastGoodStore | None = None) -> None:
+        """With `kept`, what it kept is in force at once. Raises StoreError, and SettingsError for a store's URL."""
+        self._settings, self._log = settings, log
+        self.stats = RateLimitStats()
+        self.loaded, self.load_errors = 0, 0
+        self.store = counter_store(settings)
+        self.keys = counter_keys(settings)
+        self.gate = Gate(self.store)
+        self.tree = LimitTree()
+        loop = asyncio.get_running_loop()
+        self._faults = FaultLog(log, self.store, loop.time)
+        self.core = Core(
+            self.store,
+            self.keys,
+            self.stats,
+            answer_options(settings),
+            clock=loop.time,
+            call_soon=loop.call_soon,
+            on_fault=self._faults.bug,
+        )
+        self._store_error = self._said_degraded = ""
+        self.store.on_change(self._store_changed)
+        self._of_files = LimitTree()
+        self._of_routes: DomainTree | None = None
+        self._erring: frozenset[Problem] = frozenset()
+        self._tell_problems = ProblemLog(log, LIMIT_FILES, self._standings, lambda _: "no limit of it is in force")
+        self._stopping = False
+        self._following: asyncio.Task[None] | None = None
+        self.source: LimitSource | None = None
+        self.source = self._source(kept)
+
+    async def start(self) -> None:
+        """Connects to the store and follows the files; waits for neither."""
+        await self.store.start()
+        self._faults.start()
+        if self.source is not None:
+            self._following = asyncio.create_task(self.source.run(), name=LIMIT_FILES)
+            self._following.add_done_callback(self._ended)
+
+    def stopping(self) -> None:
+        """From now on this is not ready; calls are still decided."""
+        self._stopping = True
+
+    async def stop(self) -> None:
+        """When no more calls come. May be called always."""
+        self._stopping = True
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.gather(self._following, return_exceptions=True)
+        if self.source is not None:
+            await self.source.keep()
+        self._faults.stop()
+        await self.store.stop()
+
+    @property
+    def unready(self) -> tuple[str, ...]:
+        """Why callers should not be sent here."""
+        if self._stopping:
+            return ("shutting down",)
+        reasons = []
+        if self.source is not None and not self.source.freshness.ready:
+            reasons.append(f"{LIMIT_FILES}: {self.source.freshness.error or 'not read yet'}")
+        elif not self.core.has_tree:
+            reasons.append(f"{LIMIT_FILES}: no limits are in force, for no file has had good ones")
+        if error := self.store.status.error:
+            reasons.append(f"store of counters: {error}")
+        return tuple(reasons)
+
+    @property
+    def why_not_ready(self) -> str | None:
+        """The same in one line."""
+        return "; ".join(self.unready) or None
+
+    @property
+    def sick(self) -> tuple[str, ...]:
+        """Why this process should be restarted."""
+        task = self._following
+        if task is None or not task.done() or task.cancelled() or task.exception() is None:
+            return ()
+        return (f"{LIMIT_FILES} ended: {task.exception()!r}",)
+
+    def use_routes(self, domain: DomainTree) -> None:
+        """Limits of route files, as a domain of their own: they go before a limit file of that domain."""
+        self._of_routes = domain
+        self._use()
+
+    def report(self) -> SourceReport | None:
+        """The state of the limit files."""
+        if self.source is None:
+            return None
+        return limit_source_report(self._settings.identifier, str(self._settings.ratelimit_config), self.source)
+
+    def problem_reports(self) -> Iterator[ProblemReport]:
+        """All problems of limit files, with what is in force of those that have errors."""
+        if self.source is None:
+            return
+        problems = naming(LIMIT_FILES, self.source.problems)
+        standings = self._standings({problem.file for problem in problems if problem.is_error})
+        for problem in problems:
+            standing = standings.get(problem.file) if problem.is_error else None
+            yield problem_report(self._settings.identifier, problem, standing, "no limit of it is in force")
+
+    def _source(self, kept: LastGoodStore | None) -> LimitSource | None:
+        if self._settings.ratelimit_config is None:
+            return None
+        return LimitSource(
+            self._settings.ratelimit_config,
+            options=BookOptions(
+                merge_domains=self._settings.ratelimit_merge_domains,
+                shared_keys=self._settings.ratelimit_keys == "compatible",
+            ),
+            store=kept,
+            now=time.time,
+            on_tree=self._took,
+            on_problems=self._problems,
+            on_error=self._unreadable,
+        )
+
+    def _standings(self, paths: Collection[str]) -> dict[str, Standing]:
+        return self.source.standings(paths) if self.source is not None else {}
+
+    def _took(self, tree: LimitTree) -> None:
+        self._of_files = tree
+        self.loaded += 1
+        self._use()
+        limits = sum(1 for _ in tree.limits())
+        self._log.info("limits in force", domains=len(tree.domains), limits=limits)
+
+    def _use(self) -> None:
+        self.tree = self._of_files if self._of_routes is None else self._of_files.with_domains(self._of_routes)
+        self.core.use(self.tree)
+
+    def _problems(self, problems: tuple[Problem, ...]) -> None:
+        erring = frozenset(problem for problem in problems if problem.is_error)
+        if erring - self._erring:
+            self.load_errors += 1
+        self._erring = erring
+        self._tell_problems(problems)
+
+    def _unreadable(self, reason: str) -> None:
+        self.load_errors += 1
+        if self.core.has_tree:
+            self._log.error(
+                "no answer from a source: %s; what was last good stays in force", reason, source=LIMIT_FILES
+            )
+        else:
+            self._log.error("no answer from a source: %s; nothing of it is known yet", reason, source=LIMIT_FILES)
+
+    def _store_changed(self) -> None:
+        status: StoreStatus = self.store.status
+        if status.error != self._store_error:
+            if status.error:
+                self._log.error("the store of counters cannot be asked: %s", status.error, place=status.place)
+            else:
+                self._log.info("the store of counters answers", place=status.place)
+            self._store_error = status.error
+        if status.degraded != self._said_degraded:
+            if status.degraded:
+                self._log.error(
+                    "a part of the store of counters cannot be asked: %s", status.degraded, place=status.place
+                )
+            self._said_degraded = status.degraded
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            self._log.error("source failed and is not followed any more", source=LIMIT_FILES, exc_info=failure)
+
+
+def answer_options(settings: Settings) -> Options:
+    """How requests are answered."""
+    names = HeaderNames(
+        settings.ratelimit_limit_header, settings.ratelimit_remaining_header, settings.ratelimit_reset_header
+    )
+    return Options(
+        shadow_mode=settings.ratelimit_shadow_mode,
+        quota_mode=settings.ratelimit_quota_mode,
+        headers=names if settings.ratelimit_headers else None,
+        structured_headers=settings.ratelimit_structured_headers,
+        dynamic_metadata=settings.ratelimit_dynamic_metadata,
+        would_deny_metadata=settings.ratelimit_would_deny_metadata,
+        near_limit_ratio=settings.ratelimit_near_limit_ratio,
+    )
