@@ -190,6 +190,8 @@ def _plain_words(kind: str, context: Mapping[str, Any], detail: ErrorDetails) ->
     if kind in ("less_than_equal", "less_than"):
         most = context.get("le", context.get("lt"))
         return f"this must be {'at most' if 'le' in context else 'less than'} {most}", ""
+    if kind == "too_short" and isinstance(detail["input"], str):
+        return "this text must not be empty", ""
     if kind == "too_short":
         return f"this needs at least {context['min_length']}, but has {context['actual_length']}", ""
     if kind == "too_long":

@@ -51,6 +51,7 @@ _BELONGS: Final = {
 _REQUIRED: Final = frozenset({("file", "domain"), ("descriptor", "key"), ("replaces", "name")})
 _YES: Final = frozenset({"y", "Y", "yes", "Yes", "YES", "on", "On", "ON"})
 _NO: Final = frozenset({"n", "N", "no", "No", "NO", "off", "Off", "OFF"})
+_NO_OCTAL = re.compile(r"0[0-9]*[89][0-9]*")
 _OLD_WHOLE = re.compile(r"0[0-7_]+|0b[01_]+|[0-9][0-9_]*")
 
 
@@ -93,9 +94,9 @@ class _Taker:
             return self._text(value, loc)
         if kind == _ANY:
             return self._anything(value, loc)
-        if isinstance(value, str) or (kind == _WHOLE and type(value) is int and value > 0):
-            return self._old(kind, value, loc)
-        return value
+        if kind == _FLAG and isinstance(value, str):
+            return self._flag(value, loc)
+        return self._whole(value, loc) if kind == _WHOLE and type(value) in (int, str) else value
 
     def _text(self, value: object, loc: Loc) -> object:
         if not isinstance(value, bool | int):
@@ -104,16 +105,20 @@ class _Taker:
         # The mark of an anchored scalar begins at its anchor.
         return written if written and core_scalar(written) == value else str(value).lower()
 
-    def _old(self, kind: str, value: str | int, loc: Loc) -> object:
-        """A plain scalar that YAML 1.1 reads as a truth value or a number, and YAML 1.2 does not, or as another."""
-        if kind == _FLAG:
-            means: object = value in _YES if value in _YES | _NO else value
-        elif isinstance(value, str) and not _OLD_WHOLE.fullmatch(value):
+    def _flag(self, value: str, loc: Loc) -> object:
+        if value not in _YES | _NO or self._document.written(loc)[:1] in ("", "'", '"'):
             return value
-        else:
-            means = _old_whole(self._document.written(loc))
-        if means is None or means == value or self._document.written(loc)[:1] in ("", "'", '"'):
-            return value
+        return self._read_as(value in _YES, loc)
+
+    def _whole(self, value: object, loc: Loc) -> object:
+        written = self._document.written(loc)
+        if _NO_OCTAL.fullmatch(written):
+            return written  # a fraction in YAML 1.1, and refused as one is
+        means = _old_whole(written)
+        return value if means is None or means == value else self._read_as(means, loc)
+
+    def _read_as(self, means: object, loc: Loc) -> object:
+        """What YAML 1.1 reads as a truth value or a number, and YAML 1.2 as text or as another number."""
         shown = str(means).lower()
         self._warn(codes.YAML_1_1, f"this is taken for {shown}, as in YAML 1.1", loc, f"write `{shown}`")
         return means
@@ -123,7 +128,7 @@ class _Taker:
             return {key: self._anything(inner, (*loc, key)) for key, inner in value.items()}
         if isinstance(value, list):
             return [self._anything(inner, (*loc, index)) for index, inner in enumerate(value)]
-        return self._old(_FLAG, value, loc) if isinstance(value, str) and value in _YES | _NO else value
+        return self._flag(value, loc) if isinstance(value, str) else value
 
     def _no_value(self, key: str, loc: Loc) -> None:
         what = "there is no value here" + (", so this is no limit" if key == "rate_limit" else "")

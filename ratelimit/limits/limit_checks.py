@@ -85,7 +85,7 @@ class _Limit:
     def problems(self, *, shared_keys: bool) -> Iterator[Problem]:
         if self._data.get("unlimited") is True:
             yield from self._unlimited()
-        else:
+        elif isinstance(self._data.get("unlimited", False), bool):
             yield from self._units()
             yield from self._calendar()
             yield from self._bucket()

@@ -73,8 +73,6 @@ removal, or until other files describe what it did.
 **A RateLimitConfig** (the form that envoyproxy/ratelimit takes over xDS) is read too, as JSON or YAML with the
 names of its fields as in the proto file (`requests_per_unit`).
 
-
-
 """
 
 
