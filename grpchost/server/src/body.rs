@@ -3,7 +3,7 @@
 use crate::status::{Code, Failure, percent_encoded};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header::CONTENT_TYPE};
-use http_body::{Body, Frame, SizeHint};
+use http_body::{Body, Frame};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -43,12 +43,7 @@ impl Body for Answer {
         matches!(self, Self::End)
     }
 
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Message(message) => SizeHint::with_exact(message.len() as u64),
-            _ => SizeHint::with_exact(0),
-        }
-    }
+    // No size is told, for hyper would make a content-length of it, which gRPC has no use for.
 }
 
 /// The answer with a message, which has its frame already.

@@ -153,6 +153,7 @@ impl Answer {
     pub async fn result(self) -> Result<Ended, h2::Error> {
         within("an answer", async {
             let (head, mut body) = self.response.await?.into_parts();
+            assert!(!head.headers.contains_key("content-length"));
             let mut data = vec![];
             while let Some(chunk) = body.data().await {
                 let chunk = chunk?;
