@@ -13,16 +13,19 @@ from discovery.debounce import Debounce
 from mesh.caller import Caller
 from mesh.mesh import Mesh, Routes
 from mesh.service import Service, ServiceName
+from ratelimit.limits.tree import DomainTree, LimitTree
 from routes.source import Changes as RouteChanges
 from swashplate.bootstrap import XDS_CLUSTER
+from swashplate.limit_resources import LimitResources
 from swashplate.metrics import Metrics
+from swashplate.route_limits import RouteLimits
 from swashplate.settings import Settings, is_generated
 from swashplate.views import Views
 from xds.host import clock
 from xds.raw.resource_file import RawFile
 from xds.resources.node import Node
 from xds.resources.snapshot import NOTHING, Snapshot
-from xds.translate.finding import Finding
+from xds.translate.finding import Code, Finding
 from xds.translate.settings import RateLimiting, TranslationSettings
 
 _OVERDUE_S: Final = 30.0
@@ -51,6 +54,11 @@ class Composition:
         self._routes: dict[ServiceName, Routes | None] = {}
         self._callers: dict[str, Caller | None] = {}
         self._files: dict[str, tuple[RawFile, ...]] = {}
+        self._route_limits = RouteLimits()
+        self._limit_tree: LimitTree | None = None
+        self._limit_resources = LimitResources()
+        self.on_route_limits: Callable[[DomainTree], None] = lambda _: None
+        """Gets the limits of routes, when they are others, before proxies are told of the routes."""
         self._since: float | None = None
         self._origin: tuple[Mesh, tuple[RawFile, ...]] | None = None
         self._origin_views: Views | None = None
@@ -75,7 +83,14 @@ class Composition:
     @property
     def warnings(self) -> tuple[Finding, ...]:
         """What could not be granted as it was written."""
-        return self._views.warnings
+        failed = self._route_limits.failed
+        lost = (Finding(name, Code.TRANSLATION_FAILED, f"its limits stay: {failed[name]}") for name in sorted(failed))
+        return (*self._views.warnings, *lost)
+
+    @property
+    def unsaid(self) -> Mapping[str, tuple[str, ...]]:
+        """By domain, what an envoyproxy/ratelimit that takes its limits from here is not told of them."""
+        return self._limit_resources.unsaid
 
     def services_changed(self, changes: registry.Changes) -> None:
         self._services.update(changes)
@@ -92,6 +107,11 @@ class Composition:
     def resources_changed(self, source: str, files: tuple[RawFile, ...]) -> None:
         """The files of `source` have these resources in force now. Of two sources the first name goes before."""
         self._files[source] = files
+        self._changed()
+
+    def limits_changed(self, tree: LimitTree) -> None:
+        """These limits are in force now, those of routes among them."""
+        self._limit_tree = tree
         self._changed()
 
     def start(self, published: Callable[[], None]) -> None:
@@ -158,11 +178,16 @@ class Composition:
         callers = sorted(mesh.callers_changed_since(self.mesh))
         files = tuple(file for source in sorted(self._files) for file in self._files[source])
         resources_changed = files != self._views.files
+        if self._route_limits.update(mesh, changed):
+            self.on_route_limits(self._route_limits.tree)
+        limits_changed = self._limit_tree is not None and self._limit_resources.update(self._limit_tree)
+        if limits_changed:
+            self._views.limits_are(self._limit_resources.resources)
         self._services, self._routes, self._callers = {}, {}, {}
         self._views.update(mesh, files)
         translated = time.perf_counter()
         since, self._since = self._since, None
-        if not changed and not callers and not resources_changed:
+        if not changed and not callers and not resources_changed and not limits_changed:
             return
         seconds = time.monotonic() - since if since is not None else 0.0
         self.changed_at = clock.now() - seconds

@@ -1,13 +1,16 @@
 """What nodes see: the mesh, translated, and operators' own resources over it."""
 
 from collections.abc import Iterable, Iterator
+from weakref import WeakKeyDictionary
 
 from mesh.caller import Caller
 from mesh.mesh import Mesh
+from swashplate.limit_resources import takes_limits
 from xds.raw.overlay import Overlay
 from xds.raw.resource_file import RawFile
 from xds.resources import types
 from xds.resources.node import Node
+from xds.resources.resource_set import EMPTY, ResourceSet
 from xds.resources.snapshot import NOTHING, Snapshot
 from xds.translate.composer import Composer
 from xds.translate.finding import Finding
@@ -25,6 +28,8 @@ class Views:
         self._generated = generated
         self._composer = Composer(settings)
         self._overlay = Overlay()
+        self._limits = EMPTY
+        self._with_limits: WeakKeyDictionary[Snapshot, Snapshot] = WeakKeyDictionary()
         self.mesh = Mesh()
 
     @property
@@ -39,9 +44,20 @@ class Views:
         self.mesh, self._overlay = mesh, overlay
         return changed
 
+    def limits_are(self, limits: ResourceSet) -> None:
+        """From now on nodes that may take limits see these."""
+        self._limits = limits
+        self._with_limits = WeakKeyDictionary()
+
     def view(self, node: Node) -> Snapshot:
         """What the node may see: the identical snapshot for every node with the same view, until that changes."""
-        return self._overlay.view(node, self.generated_view(node))
+        view = self._overlay.view(node, self.generated_view(node))
+        if not self._limits or not takes_limits(node):
+            return view
+        if (known := self._with_limits.get(view)) is None:
+            known = Snapshot({**view.layers, types.RATE_LIMIT_CONFIG: (self._limits,)})
+            self._with_limits[view] = known
+        return known
 
     def generated_view(self, node: Node) -> Snapshot:
         """The same without operators' own resources."""
