@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import grpc
@@ -13,17 +14,22 @@ pytest.importorskip("grpchost._grpchost", reason="grpchost is not built: there w
 README = Path(__file__).parents[2] / "grpchost" / "README.md"
 
 
-async def test_the_example_echoes(tmp_path: Path) -> None:
+@pytest.fixture
+def socket(tmp_path: Path) -> Iterator[Path]:
+    """Where the example listens."""
     found = re.search(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     assert found is not None
-    example = found[1].replace("127.0.0.1:8081", f"unix:{tmp_path}/socket")
+    path = tmp_path / "socket"
+    example = found[1].replace("127.0.0.1:8081", f"unix:{path}")
     assert example != found[1]
     process = subprocess.Popen([sys.executable, "-c", example])
-    try:
-        authority = [("grpc.default_authority", "localhost")]  # README.md, "On the wire"
-        async with grpc.aio.insecure_channel(f"unix:{tmp_path}/socket", options=authority) as channel:
-            say = channel.unary_unary("/echo.Echo/Say")
-            assert await say(b"hello", wait_for_ready=True, timeout=20) == b"hello"
-    finally:
-        process.terminate()
-        process.wait()
+    yield path
+    process.terminate()
+    process.wait()
+
+
+async def test_the_example_echoes(socket: Path) -> None:
+    authority = [("grpc.default_authority", "localhost")]  # README.md, "On the wire"
+    async with grpc.aio.insecure_channel(f"unix:{socket}", options=authority) as channel:
+        say = channel.unary_unary("/echo.Echo/Say")
+        assert await say(b"hello", wait_for_ready=True, timeout=20) == b"hello"
