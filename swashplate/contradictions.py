@@ -5,6 +5,7 @@ from typing import Final
 
 import click
 
+from swashplate.ratelimit_contradictions import limit_contradictions
 from swashplate.registry_settings import ConsulFields, KubernetesFields, consul_settings
 from swashplate.settings import PATHS, Settings, flag
 from swashplate.status import CONSUL, KUBERNETES, SERVICE_FILES
@@ -52,6 +53,7 @@ def contradictions(settings: Settings) -> Iterator[str]:
         if (prefix := getattr(settings, name)) is not None and not prefix.strip("/"):
             yield f"{flag(name)} would be all keys in Consul: write a prefix, such as swashplate/routes"
     yield from _unknown_sources(settings)
+    yield from limit_contradictions(settings)
 
 
 def _lacking(name: str, settings: Settings) -> str | None:

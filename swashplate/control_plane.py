@@ -22,6 +22,7 @@ from swashplate.composition import Composition
 from swashplate.explain.reports import EndpointReport, RouteReport
 from swashplate.explain.request import Request
 from swashplate.explain.route import Question, explain_route
+from swashplate.limits_beside import LimitsBeside, serves_limits
 from swashplate.metrics import Metrics
 from swashplate.other_services import OtherServices
 from swashplate.problem_log import WarningLog
@@ -30,7 +31,7 @@ from swashplate.reporting import proxy_report, warning_reports
 from swashplate.settings import Settings, asks_registries
 from swashplate.source_report import at
 from swashplate.sources import Sources
-from swashplate.status import ProxyReport, ServerReport, StatusReport, WarningReport
+from swashplate.status import LIMIT_FILES, ProxyReport, ServerReport, StatusReport, WarningReport
 from swashplate.stream_events import StreamEvents
 from xds.host import clock
 from xds.host.limits import DEFAULT_LIMITS, Limits
@@ -66,6 +67,7 @@ class ControlPlane:
             self._composition.take_as_origin()
             self._log.info("serving what was last good, until the files are read")
         identifier = f"{settings.identifier} swashplate/{VERSION}"
+        self._limits = self._limits_beside()
         self._beside = OtherServices(
             settings,
             metrics,
@@ -74,6 +76,7 @@ class ControlPlane:
             view_of=self._composition.view,
             why_not_ready=self._why_not_ready,
             streams=lambda: self._server.streams(),
+            limits=self._limits,
         )
         self._events = StreamEvents(metrics, self._log)
         self._server = XdsServer(
@@ -108,6 +111,8 @@ class ControlPlane:
         self.rest = await self._beside.start()
         self._composition.start(self._published)
         self._sources.start()
+        if self._limits is not None:
+            await self._limits.limiter.start()
         loop = asyncio.get_running_loop()
         self._forgetting = loop.call_later(_ORIGIN_KEPT_S, self._composition.forget_origin)
         loop.call_soon(self._announce)
@@ -118,6 +123,8 @@ class ControlPlane:
         self._stopping = True
         await self._server.stop(self._settings.shutdown_grace.total_seconds())
         await self._beside.stop()
+        if self._limits is not None:
+            await self._limits.limiter.stop()
         await self._sources.stop()
         self._composition.close()
         if self._forgetting is not None:
@@ -131,7 +138,8 @@ class ControlPlane:
         """Why this process should be restarted."""
         stuck = ("a change has been waiting too long to be sent",) if self._composition.overdue else ()
         failed = (self._composition.failure,) if self._composition.failure else ()
-        return (*self._sources.failures, *failed, *stuck)
+        limits = self._limits.limiter.sick if self._limits is not None else ()
+        return (*self._sources.failures, *limits, *failed, *stuck)
 
     def unready(self) -> tuple[str, ...]:
         """Why proxies should not be sent here."""
@@ -181,8 +189,11 @@ class ControlPlane:
                     pending=self._composition.pending,
                 ),
             ),
-            sources=tuple(self._sources.reports()),
-            problems=tuple(self._sources.problem_reports()),
+            sources=(*self._sources.reports(), *(self._limits.reports() if self._limits is not None else ())),
+            problems=(
+                *self._sources.problem_reports(),
+                *(self._limits.limiter.problem_reports() if self._limits is not None else ()),
+            ),
             warnings=self._warnings(),
             proxies=tuple(proxies),
             loads=self._beside.load_reports(),
@@ -237,10 +248,20 @@ class ControlPlane:
 
         LookupError for what is not held.
         """
-        confirmed = await self._sources.confirm(source, only)
+        if source == LIMIT_FILES and self._limits is not None:
+            confirmed = await self._limits.limiter.confirm(only)
+        else:
+            confirmed = await self._sources.confirm(source, only)
         if only is not None and not confirmed:
             raise LookupError(f"{source} holds no removal of {only}")
         return confirmed
+
+    def _limits_beside(self) -> LimitsBeside | None:
+        if not serves_limits(self._settings):
+            return None
+        limits = LimitsBeside(self._settings, self._log, self._store, on_tree=self._composition.limits_changed)
+        self._composition.on_route_limits = limits.limiter.use_routes
+        return limits
 
     def _why_not_ready(self) -> str | None:
         return "; ".join(self.unready()) or None

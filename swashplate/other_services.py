@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from structlog.typing import FilteringBoundLogger
@@ -10,6 +10,7 @@ from structlog.typing import FilteringBoundLogger
 from swashplate.address import Address
 from swashplate.bootstrap import REST_CLUSTER, XDS_CLUSTER
 from swashplate.http_server import HttpServer
+from swashplate.limits_beside import LimitsBeside
 from swashplate.load_metrics import LoadMetrics
 from swashplate.metrics import Metrics
 from swashplate.settings import Settings
@@ -48,6 +49,7 @@ class OtherServices:
         view_of: Callable[[Node], Snapshot],
         why_not_ready: Callable[[], str | None],
         streams: Callable[[], Iterable[Stream]],
+        limits: LimitsBeside | None = None,
     ) -> None:
         self.ending = Ending()
         self._settings, self._log = settings, log
@@ -75,18 +77,23 @@ class OtherServices:
                 *(AccessLogs(self._errors, self.ending).methods() if settings.top_errors else ()),
                 *ClientStatuses(streams, self.ending).methods(),
                 *Fetch(polls, self.ending).methods(),
+                *(limits.methods if limits is not None else ()),
             ],
             why_not_ready,
+            limits.health if limits is not None else {},
         )
 
     def _with_health_and_reflection(
-        self, methods: list[Served], why_not_ready: Callable[[], str | None]
+        self,
+        methods: list[Served],
+        why_not_ready: Callable[[], str | None],
+        others: Mapping[str, Callable[[], str | None]],
     ) -> tuple[Served, ...]:
         rpcs = [*(method.rpc for method in METHODS), *(method.rpc for method in methods), health.CHECK, health.WATCH]
         services = {rpc.service for rpc in (*rpcs, *reflection.METHODS)}
         return (
             *methods,
-            *health.Health(services, why_not_ready, self.ending).methods(),
+            *health.Health(services, why_not_ready, self.ending, others).methods(),
             *reflection.Reflection(rpcs, self.ending).methods(),
         )
 

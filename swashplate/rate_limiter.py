@@ -8,7 +8,7 @@ All of it is on one event loop.
 
 import asyncio
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from structlog.typing import FilteringBoundLogger
 
@@ -35,8 +35,16 @@ from swashplate.status import LIMIT_FILES, ProblemReport, SourceReport
 class RateLimiter:
     """Decides by what the settings name, from `start` to `stop`. Make it on the event loop that it will run on."""
 
-    def __init__(self, settings: Settings, log: FilteringBoundLogger, kept: LastGoodStore | None = None) -> None:
-        """With `kept`, what it kept is in force at once. Raises StoreError, and SettingsError for a store's URL."""
+    def __init__(
+        self,
+        settings: Settings,
+        log: FilteringBoundLogger,
+        kept: LastGoodStore | None = None,
+        *,
+        on_tree: Callable[[LimitTree], None] = lambda _: None,
+    ) -> None:
+        """With `kept`, what it kept is in force at once. `on_tree` gets what is in force whenever it is another.
+        Raises StoreError, and SettingsError for a store's URL."""
         self._settings, self._log = settings, log
         self.stats = RateLimitStats()
         self.loaded, self.load_errors = 0, 0
@@ -44,6 +52,7 @@ class RateLimiter:
         self.keys = counter_keys(settings)
         self.gate = Gate(self.store)
         self.tree = LimitTree()
+        self._on_tree = on_tree
         loop = asyncio.get_running_loop()
         self._faults = FaultLog(log, self.store, loop.time)
         self.core = Core(
@@ -121,6 +130,12 @@ class RateLimiter:
         self._of_routes = domain
         self._use()
 
+    async def confirm(self, domain: str | None) -> tuple[str, ...]:
+        """Let go of held files of this domain (None: of all). The domains that lost one."""
+        if self.source is None:
+            return ()
+        return tuple(sorted(await self.source.confirm(None if domain is None else [domain])))
+
     def report(self) -> SourceReport | None:
         """The state of the limit files."""
         if self.source is None:
@@ -166,6 +181,7 @@ class RateLimiter:
     def _use(self) -> None:
         self.tree = self._of_files if self._of_routes is None else self._of_files.with_domains(self._of_routes)
         self.core.use(self.tree)
+        self._on_tree(self.tree)
 
     def _problems(self, problems: tuple[Problem, ...]) -> None:
         erring = frozenset(problem for problem in problems if problem.is_error)

@@ -8,9 +8,10 @@ from discovery.lighthouse.source import LighthouseSource
 from discovery.registry import SourceStatus
 from discovery.source import Source
 from operator_files.follow import Freshness
+from ratelimit.counters.store import StoreStatus
 from ratelimit.limits.source import LimitSource
 from routes.source import RouteSource
-from swashplate.status import LIMIT_FILES, Kind, SourceReport
+from swashplate.status import COUNTERS, LIMIT_FILES, Kind, SourceReport
 from xds.raw.source import RawSource
 
 
@@ -55,6 +56,22 @@ def limit_source_report(server: str, place: str, source: LimitSource) -> SourceR
     freshness, held = source.freshness, source.held_files
     count = len(source.tree.domains)
     return _report(server, LIMIT_FILES, "limits", place, freshness, count, held=held, notes=source.notes)
+
+
+def counter_source_report(server: str, status: StoreStatus) -> SourceReport:
+    """The store that limits are counted in, which nothing is read from but counts."""
+    return SourceReport(
+        server=server,
+        name=COUNTERS,
+        kind="counters",
+        place=status.place,
+        state="stale" if status.error else "fresh",
+        services=0,
+        last_sync=None,
+        stale_since=None,
+        error=status.error or status.degraded or None,
+        held=(),
+    )
 
 
 def caller_source_report(server: str, source: LighthouseSource) -> SourceReport:

@@ -13,6 +13,7 @@ ROUTE_FILES: Final = "route-files"
 CONSUL_ROUTES: Final = "consul-routes"
 LIGHTHOUSE: Final = "lighthouse"
 LIMIT_FILES: Final = "limit-files"
+COUNTERS: Final = "counters"
 
 
 class _Report(BaseModel):
@@ -86,7 +87,7 @@ class ProxyReport(_Report):
     rollout: RolloutReport = RolloutReport()
 
 
-Kind = Literal["services", "routes", "callers", "resources", "limits"]
+Kind = Literal["services", "routes", "callers", "resources", "limits", "counters"]
 """What a source is of."""
 
 

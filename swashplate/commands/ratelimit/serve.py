@@ -13,6 +13,7 @@ from swashplate import VERSION, garbage, logs
 from swashplate.options import with_settings
 from swashplate.output import UnusableError
 from swashplate.rate_limit_server import RateLimitServer
+from swashplate.ratelimit_contradictions import limit_contradictions
 from swashplate.ratelimit_settings import OF_HOST, OF_LIMITS, RATELIMIT_PREFIX
 from swashplate.settings import Settings
 
@@ -31,6 +32,8 @@ def command(settings: Settings) -> None:
     """
     if settings.ratelimit_config is None:
         raise click.UsageError("there are no limits to serve: give --config")
+    if lines := list(limit_contradictions(settings, RATELIMIT_PREFIX)):
+        raise click.UsageError("\n".join(lines))
     logs.configure(settings.log_level, settings.log_format)
     garbage.collect_less()
     try:

@@ -1,0 +1,61 @@
+"""The rate limit service on the port of discovery: in one process, on one event loop."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from structlog.typing import FilteringBoundLogger
+
+from operator_files.store import LastGoodStore
+from ratelimit.host.counts import HostCounts
+from ratelimit.host.grpcio_calls import GrpcioCalls
+from ratelimit.limits.tree import LimitTree
+from swashplate.rate_limit_services import NAMES, SHOULD_RATE_LIMIT
+from swashplate.rate_limiter import RateLimiter
+from swashplate.settings import Settings, is_generated
+from swashplate.source_report import counter_source_report
+from swashplate.status import SourceReport
+from xds.host.rpc import Served
+
+
+class LimitsBeside:
+    """`methods` are for the gRPC server. Make it on the event loop that it will run on."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        log: FilteringBoundLogger,
+        kept: LastGoodStore | None,
+        *,
+        on_tree: Callable[[LimitTree], None],
+    ) -> None:
+        """`on_tree` gets what is in force whenever it is another. Raises StoreError, SettingsError."""
+        self._settings = settings
+        self.limiter = RateLimiter(settings, log, kept, on_tree=on_tree)
+        self._calls = GrpcioCalls(
+            self.limiter.core.decide, self.limiter.gate, in_flight=settings.ratelimit_max_in_flight
+        )
+
+    @property
+    def methods(self) -> tuple[Served, ...]:
+        return (Served(SHOULD_RATE_LIMIT, self._calls.handler),)
+
+    @property
+    def health(self) -> Mapping[str, Callable[[], str | None]]:
+        """Why it is not ready, by the names that it is asked for."""
+        return dict.fromkeys(NAMES, lambda: self.limiter.why_not_ready)
+
+    @property
+    def counts(self) -> HostCounts:
+        return self._calls.counts
+
+    def reports(self) -> Iterator[SourceReport]:
+        """The limit files, and the store of counters where there is one."""
+        if (report := self.limiter.report()) is not None:
+            yield report
+        if self._settings.redis:
+            yield counter_source_report(self._settings.identifier, self.limiter.store.status)
+
+
+def serves_limits(settings: Settings) -> bool:
+    """Whether a server of discovery answers Envoys' questions about limits: those of limit files, or those of routes,
+    unless Envoys ask another service about these."""
+    return settings.ratelimit_config is not None or (is_generated(settings) and settings.ratelimit_service is None)
