@@ -89,11 +89,12 @@ class _Rules:
 class _Sum:
     """The hits of one counter, added up; later how many there were before the next check of it."""
 
-    __slots__ = ("count", "problem", "reset_us", "terms")
+    __slots__ = ("count", "problem", "reset_s", "reset_us", "terms")
 
     def __init__(self, count: int, terms: Terms) -> None:
         self.count = count
         self.terms = terms
+        self.reset_s = 0
         self.reset_us = 0
         self.problem: Failed | None = None
 
@@ -108,8 +109,12 @@ class _Summed:
         self._sums = sums
         rules = _Rules(now)
         calls: list[float] = []
+        last, rule = None, 0
         for number, counter in enumerate(sums.values(), 1):
-            calls += (1, number, rules.number(counter.terms), min(counter.count, MOST))
+            if counter.terms is not last:
+                last = counter.terms
+                rule = rules.number(last)
+            calls += (1, number, rule, counter.count if counter.count < MOST else MOST)
         self._numbers = rules.numbers + calls
 
     def packed(self, *, whole: bool = False) -> bytes:
@@ -120,6 +125,7 @@ class _Summed:
         for counter in self._sums.values():
             over, before, _, counter.reset_us = reply[at : at + 4]
             counter.count = before
+            counter.reset_s = -(-counter.reset_us // US)
             at += 4
             if isinstance(over, bytes):
                 counter.problem = refusal(over.decode("utf-8", "replace"))
@@ -136,7 +142,7 @@ class _Summed:
                 after = before + hits
                 left = rule.limit - after
                 counter.count = after = after if after < MOST else MOST
-                verdict = (left < 0, before, after, left if left > 0 else 0, -(-reset_us // US), False, reset_us)
+                verdict = (left < 0, before, after, left if left > 0 else 0, counter.reset_s, False, reset_us)
                 outcomes.append(_new(Verdict, verdict))
             part.settle(outcomes)
         return wrong

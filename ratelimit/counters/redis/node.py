@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 import hiredis
@@ -141,18 +141,23 @@ class Node:
             await asyncio.wait((task,))
         self._down("it was stopped")
 
-    def decide(self, parts: Iterable[Part], *, asking: bool = False) -> None:
+    def decide(self, parts: Sequence[Part], *, asking: bool = False) -> None:
         """Sends them, now or when there is room, in order."""
-        for part in parts:
-            if self.connection is None and not self._is_new:
-                part.fail(Failed(FailureKind.DOWN, self.error), self._stats)
-            elif len(self._waiting) >= MOST_WAITING:
-                part.fail(Failed(FailureKind.SHED, f"{MOST_WAITING} calls wait for {self.place}"), self._stats)
-            else:
-                if asking:
-                    self._asking.add(part)
-                self._waiting.append(part)
+        room = MOST_WAITING - len(self._waiting)
+        if self.connection is None and not self._is_new:
+            self._fail(parts, Failed(FailureKind.DOWN, self.error))
+            return
+        if len(parts) > room:
+            self._fail(parts[room:], Failed(FailureKind.SHED, f"{MOST_WAITING} calls wait for {self.place}"))
+            parts = parts[:room]
+        if asking:
+            self._asking.update(parts)
+        self._waiting.extend(parts)
         self._pump()
+
+    def _fail(self, parts: Iterable[Part], failed: Failed) -> None:
+        for part in parts:
+            part.fail(failed, self._stats)
 
     def drop_settled(self) -> None:
         """Forgets what waits but has been settled meanwhile, by its deadline."""
@@ -182,22 +187,23 @@ class Node:
         """What goes next, by slot: calls in their order, whole, up to what a script takes."""
         taken: dict[tuple[int, bool], list[Part]] = {}
         waiting, keys, checks = self._waiting, set[bytes](), 0
+        slot, parts = -1, list[Part]()
         while waiting and checks < MOST_CHECKS and len(keys) < MOST_KEYS:
             part = waiting[0]
-            if part.is_settled:
-                waiting.popleft()
-                continue
             if checks and len(keys) + len(part.checks) > MOST_KEYS:
                 break
             waiting.popleft()
-            keys.update([check.key for check in part.checks])
+            if part.turn.settled[part.place]:
+                continue
+            for check in part.checks:
+                keys.add(check[0])
             checks += len(part.checks)
-            at = part.slot, part in self._asking
-            self._asking.discard(part)
-            if (parts := taken.get(at)) is None:
-                taken[at] = [part]
-            else:
-                parts.append(part)
+            if self._asking or part.slot != slot:
+                is_asking = part in self._asking
+                self._asking.discard(part)
+                parts = taken.setdefault((part.slot, is_asking), [])
+                slot = -1 if is_asking else part.slot
+            parts.append(part)
         return taken
 
     def answered(self, command: _Command, reply: Reply) -> None:
@@ -234,8 +240,7 @@ class Node:
             case "TRYAGAIN":
                 asyncio.get_running_loop().call_later(RETRY_S, self._retry, list(parts), command.asking)
             case _:
-                for part in parts:
-                    part.fail(Failed(FailureKind.REFUSED, f"{self.place}: {error}"), self._stats)
+                self._fail(parts, Failed(FailureKind.REFUSED, f"{self.place}: {error}"))
                 self._leave_if(error)
         return False
 
@@ -290,14 +295,10 @@ class Node:
         if self._watch is not None:
             self._watch.cancel()
             self._watch = None
-        lost = Failed(FailureKind.LOST, error)
         for flight in flights:
             for command in flight.commands:
-                for part in command.batch.parts:
-                    part.fail(lost, self._stats)
-        down = Failed(FailureKind.DOWN, error)
-        for part in waiting:
-            part.fail(down, self._stats)
+                self._fail(command.batch.parts, Failed(FailureKind.LOST, error))
+        self._fail(waiting, Failed(FailureKind.DOWN, error))
         if is_news:
             self._owner.changed()
         self._owner.freed()

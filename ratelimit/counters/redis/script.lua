@@ -183,20 +183,18 @@ local function decided(k, rule, hits, row)
   return over
 end
 
-while at <= #data do
-  local count
-  count, at = unpack_doubles('<d', data, at)
+-- Decides a call of several checks, of which `data` has the first at `from`; gives where the next call is.
+local function decided_together(count, from)
   local ks, rs, hs, denied, spares, first_row = {}, {}, {}, false, false, n
   for i = 1, count do
     local k, r, hits
-    k, r, hits, at = unpack_doubles('<ddd', data, at)
+    k, r, hits, from = unpack_doubles('<ddd', data, from)
     local rule = rules[r]
     ks[i], rs[i], hs[i] = k, rule, hits
     spares = spares or not rule.charge
   end
-  local saved
+  local saved = {}
   if spares then
-    saved = {}
     for i = 1, count do
       local k = ks[i]
       if states[k] == nil and not failed[k] then load(k) end
@@ -219,6 +217,24 @@ while at <= #data do
       out[row + 1] = over
     end
   end
+  return from
+end
+
+local size = #data
+while at <= size do
+  local count
+  count, at = unpack_doubles('<d', data, at)
+  if count == 1 then
+    -- What a call of one check does not count where it is denied, its step has not counted.
+    local k, r, hits
+    k, r, hits, at = unpack_doubles('<ddd', data, at)
+    rows = rows + 1
+    row_keys[rows] = k
+    decided(k, rules[r], hits, n)
+    n = n + 4
+  else
+    at = decided_together(count, at)
+  end
 end
 
 -- Each counter is written once, with the time it has left: a key found without one heals.
@@ -229,15 +245,15 @@ for k = 1, #KEYS do
     local text
     if state[1] == SLIDING then
       local numbers = {'s'}
-      for i = 2, #state do numbers[i] = format('%.0f', state[i]) end
+      for i = 2, #state do numbers[i] = format('%d', state[i]) end
       text = table.concat(numbers, ' ')
     elseif state[1] == FIXED then
-      text = format('w %.0f %.0f', state[2], state[3])
+      text = format('w %d %d', state[2], state[3])
     else
-      text = format('b %.0f %.0f %.0f', state[2], state[3], state[4])
+      text = format('b %d %d %d', state[2], state[3], state[4])
     end
     local seconds = max(1, min(ceil(resets[k] / US), 1e10))
-    local written = redis.pcall('SET', KEYS[k], text, 'EX', format('%.0f', seconds))
+    local written = redis.pcall('SET', KEYS[k], text, 'EX', format('%d', seconds))
     if written.err then
       unwritten = unwritten or {}
       unwritten[k] = written.err

@@ -32,14 +32,15 @@ class Turn:
         self._closed = closed
         self._stats = stats
         self._left = len(calls)
-        self._is_settled = bytearray(len(calls))
+        self.settled = bytearray(len(calls))
+        """By the place of a call: whether it has been settled."""
         self._known: dict[int, list[Outcome | None]] = {}
 
     def settle(self, place: int, outcomes: Sequence[Outcome]) -> None:
         """The outcomes of all checks of a call; heard once."""
-        if self._is_settled[place]:
+        if self.settled[place]:
             return
-        self._is_settled[place] = 1
+        self.settled[place] = 1
         self._done(place, outcomes)
         self._left -= 1
         if not self._left:
@@ -56,14 +57,11 @@ class Turn:
         if len(settled) == len(known):
             self.settle(place, settled)
 
-    def is_settled(self, place: int) -> bool:
-        return bool(self._is_settled[place])
-
     def expire(self, now: float, place_of_store: str) -> float:
         """Fails the calls whose time is up; gives when the next one's is (infinity: no call is left)."""
         following = inf
         for place, deadline in enumerate(self._deadlines):
-            if self._is_settled[place]:
+            if self.settled[place]:
                 continue
             until = min(deadline - EARLY_S, self._at_most)
             if until > now:
@@ -93,7 +91,7 @@ class Part:
 
     @property
     def is_settled(self) -> bool:
-        return self.turn.is_settled(self.place)
+        return self.turn.settled[self.place] == 1
 
     def settle(self, outcomes: Sequence[Outcome]) -> None:
         if self.which is None:
