@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// The longest latency that is told apart: ten minutes, in tenths of microseconds.
 const LONGEST: u64 = 6_000_000_000;
 
-/// Counts what counts: calls that were due after the warm-up.
+/// Counts what counts: calls that ended after the warm-up.
 pub struct Report {
     from: Instant,
     /// Tenths of microseconds from due to answered, of calls that ended well.
@@ -41,7 +41,7 @@ impl Report {
     }
 
     pub fn ended(&mut self, call: Ended, now: Instant) {
-        if call.due < self.from {
+        if now < self.from {
             return;
         }
         *self.statuses.entry(call.status).or_default() += 1;
