@@ -26,10 +26,11 @@ from xds.streams.wire import Request
 MAX_OUTSTANDING: Final = 64
 """Responses a client may leave unanswered before the oldest is forgotten (its late ACK is then a stale one)."""
 
-FULL_STATE_TYPES: Final = frozenset({types.CLUSTER, types.LISTENER, types.SCOPED_ROUTE})
+FULL_STATE_TYPES: Final = frozenset({types.CLUSTER, types.LISTENER, types.SCOPED_ROUTE, types.RATE_LIMIT_CONFIG})
 """In a state-of-the-world answer of these, what is missing is deleted; in other types', it is only not mentioned.
 
-xds_protocol says so of clusters and listeners only; Envoy does the same with scopes (seen).
+xds_protocol says so of clusters and listeners only; Envoy does the same with scopes, and envoyproxy/ratelimit with
+its limits (seen).
 """
 
 
