@@ -11,7 +11,7 @@ Where the clock has gone back, a state from after now keeps counting: nobody pas
 """
 
 import math
-from typing import Final, NamedTuple
+from typing import Final
 
 from ratelimit.counters.check import Call, Check, Failed, FailureKind, Outcome, Verdict
 from ratelimit.counters.terms import BUCKET, FIXED, MOST, SLIDING, SLOTS, Terms
@@ -22,19 +22,19 @@ US: Final = 1_000_000
 OTHER_KIND: Final = "the key holds a counter of another kind"
 
 
-class Step(NamedTuple):
-    """What a check alone comes to. `state` is the very one it was given where nothing changed."""
-
-    state: State | None
-    over: bool
-    before: int
-    after: int
-    reset_us: int
+Step = tuple[State | None, bool, int, int, int]
+"""What a check alone comes to: the state (the very one it was given where nothing changed), whether it is over, the
+count before, the count after, microseconds to the reset. A bare tuple: naming its parts would double the cost."""
 
 
 def fixed(state: State | None, terms: Terms, hits: int, now_us: int) -> Step:
     """All hits are forgotten when the window ends."""
-    first, last = window(terms, now_us // US)
+    if terms.calendar is None:
+        length = terms.seconds
+        first = now_us // US // length * length
+        last = first + length
+    else:
+        first, last = window(terms, now_us // US)
     count = 0
     if state is not None and 0 <= state[1] - first <= last - first:
         last += state[1] - first
@@ -43,7 +43,7 @@ def fixed(state: State | None, terms: Terms, hits: int, now_us: int) -> Step:
     after = count if over and not terms.charge_denied else max(0, min(count + hits, MOST))
     if after != count:
         state = (FIXED, first, after)
-    return Step(state, over, count, after, last * US - now_us)
+    return state, over, count, after, last * US - now_us
 
 
 def sliding(state: State | None, terms: Terms, hits: int, now_us: int) -> Step:
@@ -61,7 +61,7 @@ def sliding(state: State | None, terms: Terms, hits: int, now_us: int) -> Step:
         after = before
     filled = next((age for age, count in enumerate(slots) if count), None)
     reset_us = 0 if filled is None else (newest - filled + SLOTS + 1) * terms.slot_us - now_us
-    return Step(state, over, before, after, reset_us)
+    return state, over, before, after, reset_us
 
 
 def bucket(state: State | None, terms: Terms, hits: int, now_us: int) -> Step:
@@ -82,7 +82,7 @@ def bucket(state: State | None, terms: Terms, hits: int, now_us: int) -> Step:
         if left != used:
             state, used = (BUCKET, terms.scale, left, tick * terms.tick_us), left
     reset_us = min(-(-used // terms.limit) * terms.tick_us, MOST) if used else 0
-    return Step(state, over, before, -(-used // terms.scale), reset_us)
+    return state, over, before, -(-used // terms.scale), reset_us
 
 
 _STEPS: Final = {FIXED: fixed, SLIDING: sliding, BUCKET: bucket}
@@ -94,9 +94,11 @@ def decide(call: Call, states: dict[bytes, State], now_us: int) -> list[Outcome]
     What of a denied call is not to be counted is looked at only, in a second pass from the same states; who was over
     stays over. Refunds count in any case.
     """
-    saved = {check.key: states.get(check.key) for check in call} if _may_spare(call) else None
+    spares = len(call) > 1 and not all(check.rule.charge_denied for check in call)
+    saved = {check.key: states.get(check.key) for check in call} if spares else {}
     outcomes = [_decided(check, check.hits, states, now_us) for check in call]
-    if saved is None or not any(
+    # What a call of one check does not count where it is denied, its step has not counted.
+    if not spares or not any(
         outcome[0] is True and check.rule.denies for check, outcome in zip(call, outcomes, strict=True)
     ):
         return outcomes
@@ -113,25 +115,22 @@ def decide(call: Call, states: dict[bytes, State], now_us: int) -> list[Outcome]
     return outcomes
 
 
-def _may_spare(call: Call) -> bool:
-    return any(not check.rule.charge_denied for check in call)
-
-
 def _decided(check: Check, hits: int, states: dict[bytes, State], now_us: int) -> Outcome:
-    terms, state = check.rule.terms, states.get(check.key)
+    state = states.get(check.key)
+    new, outcome = alone(state, check.rule.terms, hits, now_us)
+    if new is not None and new is not state:
+        states[check.key] = new
+    return outcome
+
+
+def alone(state: State | None, terms: Terms, hits: int, now_us: int) -> tuple[State | None, Outcome]:
+    """A check by itself: the state after it, and what is told of it."""
     if state is not None and state[0] != terms.kind:
-        return Failed(FailureKind.WRONG_TYPE, OTHER_KIND)
-    step = _STEPS[terms.kind](state, terms, hits, now_us)
-    if step.state is not None and step.state is not state:
-        states[check.key] = step.state
-    return verdict(terms, step)
-
-
-def verdict(terms: Terms, step: Step) -> Verdict:
-    """What is told of a step."""
-    _, over, before, after, reset_us = step
+        return state, Failed(FailureKind.WRONG_TYPE, OTHER_KIND)
+    state, over, before, after, reset_us = _STEPS[terms.kind](state, terms, hits, now_us)
     left = terms.capacity - after
-    return Verdict(over, before, after, left if left > 0 else 0, -(-reset_us // US), False, reset_us)
+    verdict = (over, before, after, left if left > 0 else 0, -(-reset_us // US), False, reset_us)
+    return state, tuple.__new__(Verdict, verdict)
 
 
 def hits_of(state: State) -> int:

@@ -5,10 +5,10 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
-from typing import Final, NamedTuple
+from typing import Final
 
-from ratelimit.counters.algorithms import US, State, decide, hits_of
-from ratelimit.counters.check import Call, Verdict
+from ratelimit.counters.algorithms import US, State, alone, decide, hits_of
+from ratelimit.counters.check import Call, Outcome, Verdict
 from ratelimit.counters.stats import StoreStats
 from ratelimit.counters.store import Counter, Done, StoreStatus
 
@@ -19,12 +19,9 @@ _DROPPED_A_TURN: Final = 1_000
 """So that a minute's end, when a million counters end at once, stops no call for long."""
 
 
-class _Entry(NamedTuple):
-    """`listed_s`: the second of `_ending` that it is listed under; not after `until_us`."""
-
-    state: State
-    until_us: int
-    listed_s: int
+_Entry = tuple[State, int, int]
+"""The state, the microsecond until which it counts, and the second of `_ending` that it is listed under, which is not
+after that."""
 
 
 class MemoryStore:
@@ -61,32 +58,41 @@ class MemoryStore:
     def decide(self, calls: Sequence[Call], deadlines: Sequence[float], done: Done) -> None:
         now_us, stored = self._now_us(), self._stored
         for place, call in enumerate(calls):
-            states: dict[bytes, State] = {}
-            for key, _, _ in call:
-                if (entry := stored.get(key)) is not None:
-                    states[key] = entry.state
-            outcomes = decide(call, states, now_us)
-            for (key, _, _), outcome in zip(call, outcomes, strict=True):
-                if (state := states.get(key)) is not None and isinstance(outcome, Verdict):
+            if len(call) == 1:
+                ((key, rule, hits),) = call
+                entry = stored.get(key)
+                state, outcome = alone(entry[0] if entry else None, rule.terms, hits, now_us)
+                if state is not None and isinstance(outcome, Verdict):
                     self._keep(key, state, now_us + outcome.reset_us)
+                done(place, (outcome,))
+            else:
+                done(place, self._together(call, now_us))
             self.stats.checks += len(call)
-            done(place, outcomes)
         self._drop_ended(now_us)
 
+    def _together(self, call: Call, now_us: int) -> Sequence[Outcome]:
+        states = {key: entry[0] for key, _, _ in call if (entry := self._stored.get(key)) is not None}
+        outcomes = decide(call, states, now_us)
+        for (key, _, _), outcome in zip(call, outcomes, strict=True):
+            if (state := states.get(key)) is not None and isinstance(outcome, Verdict):
+                self._keep(key, state, now_us + outcome.reset_us)
+        return outcomes
+
     def _keep(self, key: bytes, state: State, until_us: int) -> None:
-        known = self._stored.get(key)
-        listed_s = -(-until_us // US)
-        if known is not None and known.listed_s <= listed_s:
-            self._stored[key] = _Entry(state, until_us, known.listed_s)
-            self._stored.move_to_end(key)
+        stored = self._stored
+        known = stored.get(key)
+        if known is not None and known[2] * US < until_us + US:
+            stored[key] = state, until_us, known[2]
+            stored.move_to_end(key)
             return
+        listed_s = -(-until_us // US)
         if known is not None:
-            self._unlist(key, known.listed_s)
-        self._stored[key] = _Entry(state, until_us, listed_s)
+            self._unlist(key, known[2])
+        stored[key] = state, until_us, listed_s
         self._list(key, listed_s)
-        if len(self._stored) > self._most:
-            oldest, entry = self._stored.popitem(last=False)
-            self._unlist(oldest, entry.listed_s)
+        if len(stored) > self._most:
+            oldest, entry = stored.popitem(last=False)
+            self._unlist(oldest, entry[2])
             self.stats.evicted += 1
 
     def _list(self, key: bytes, second: int) -> None:
@@ -111,12 +117,12 @@ class MemoryStore:
             while keys and looks:
                 looks -= 1
                 key, _ = keys.popitem()
-                entry = self._stored[key]
-                if entry.until_us <= now_us:
+                state, until_us, _ = self._stored[key]
+                if until_us <= now_us:
                     del self._stored[key]
                 else:
-                    listed_s = -(-entry.until_us // US)
-                    self._stored[key] = entry._replace(listed_s=listed_s)
+                    listed_s = -(-until_us // US)
+                    self._stored[key] = state, until_us, listed_s
                     self._list(key, listed_s)
             if keys:
                 return
@@ -145,12 +151,12 @@ class MemoryStore:
 
     def _counter(self, key: bytes, now_us: int) -> Counter | None:
         entry = self._stored.get(key)
-        if entry is None or entry.until_us <= now_us:
+        if entry is None or entry[1] <= now_us:
             return None
-        return Counter(key, hits_of(entry.state), (entry.until_us - now_us) / US)
+        return Counter(key, hits_of(entry[0]), (entry[1] - now_us) / US)
 
     async def reset(self, prefix: bytes) -> int:
         keys = [key for key in self._stored if key.startswith(prefix)]
         for key in keys:
-            self._unlist(key, self._stored.pop(key).listed_s)
+            self._unlist(key, self._stored.pop(key)[2])
         return len(keys)

@@ -41,6 +41,14 @@ class OverLimitMemory:
     def decide(self, calls: Sequence[Call], deadlines: Sequence[float], done: Done) -> None:
         now = self._clock() if self._clock else asyncio.get_running_loop().time()
         self._drop_ended(now)
+        if not self._over:
+
+            def noted(place: int, outcomes: Sequence[Outcome]) -> None:
+                self._remember(calls[place], outcomes, now)
+                done(place, outcomes)
+
+            self._store.decide(calls, deadlines, noted)
+            return
         asked: list[Call] = []
         until: list[float] = []
         places: list[int] = []
@@ -96,8 +104,9 @@ class OverLimitMemory:
         for (key, rule, hits), outcome in zip(checks, outcomes, strict=True):
             if hits < 0:
                 self._over.pop(key, None)
-            elif outcome[0] is True and hits and not outcome.remaining and rule.terms.kind == FIXED:
-                assert isinstance(outcome, Verdict)
+            elif outcome[0] is True and isinstance(outcome, Verdict):
+                if not hits or outcome.remaining or rule.terms.kind != FIXED:
+                    continue
                 ends = asked_at + outcome.reset_us / US
                 self._over.pop(key, None)
                 self._over[key] = _Over(rule, outcome.after, ends, min(asked_at + MOST_S, ends))

@@ -1,6 +1,8 @@
 -- Decides the checks of a turn in the store, one call after the other, by the store's clock. What it computes is
 -- ratelimit/counters/algorithms.py, number for number; the names are the same. Every number is whole and below 2^53.
 --
+-- (It writes numbers with %d, which is 64 bits wide on servers of 64 bits.)
+--
 -- KEYS: the counters, each once. ARGV[1], doubles in little-endian order:
 --   how many rules; for each: kind, what is charged (1: denied calls, 2: it denies; added), limit, and four more:
 --     1 fixed: seconds    2 sliding: slot_us    3 bucket: capacity, scale, tick_us
