@@ -71,11 +71,11 @@ class Program:
             await asyncio.sleep(0.05)
 
     async def quiet(self) -> None:
-        """Until what it still has to do after it was ready is done."""
+        """Until what it still has to do after it was ready is done; to ask a registry in turn is not."""
         while True:
             before = self.cost().cpu
             await asyncio.sleep(0.5)
-            if self.cost().cpu - before < 0.02:
+            if self.cost().cpu - before < 0.05:
                 return
 
     def cost(self) -> Cost:
