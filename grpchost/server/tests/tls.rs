@@ -153,6 +153,7 @@ async fn reloaded_certificates_are_for_new_connections_and_hurt_no_old_one() {
     host.echo(host.turn().await);
     assert_eq!(answer.end().await, Ended::ok(b"still here"));
     assert!(old.connects(&host, None).await.is_err());
+    host.counts("handshakes_failed", 1).await;
     new.is_turned_away(&host, None).await;
     new.seen_as(&host, Some(&new.signs("known", vec![]))).await.unwrap();
 }
