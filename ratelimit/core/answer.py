@@ -47,7 +47,7 @@ class _Settled(NamedTuple):
             return (4 if self.code == wire.OVER_LIMIT else 3), self.reset_s
         if self.verdict is None:
             return 0, 0
-        return (1 if self.held.harmless else 2), -self.remaining
+        return (1 if self.held.shadow else 2), -self.remaining
 
 
 def count(outcomes: Sequence[Outcome], plan: Plan) -> TypeGuard[Sequence[Verdict]]:

@@ -1,4 +1,4 @@
-"""What envoyproxy/ratelimit answered, call by call, is what is answered here; `golden/README.md` says how it was asked.
+"""What envoyproxy/ratelimit answered, call by call, is what is answered here; `golden/README.md` says how it was got.
 
 Where a case says `here` that is on purpose, and `why`.
 """
