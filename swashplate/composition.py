@@ -57,8 +57,9 @@ class Composition:
         self._route_limits = RouteLimits()
         self._limit_tree: LimitTree | None = None
         self._limit_resources = LimitResources()
-        self.on_route_limits: Callable[[DomainTree], None] = lambda _: None
-        """Gets the limits of routes, when they are others, before proxies are told of the routes."""
+        self.on_route_limits: Callable[[DomainTree], None] = lambda domain: self.limits_changed(LimitTree([domain]))
+        """Gets the limits of routes, when they are others, before proxies are told of the routes. Whoever takes it
+        over tells `limits_changed` what is in force."""
         self._since: float | None = None
         self._origin: tuple[Mesh, tuple[RawFile, ...]] | None = None
         self._origin_views: Views | None = None

@@ -62,12 +62,12 @@ class ControlPlane:
         for warning in self._store.warnings if self._store else ():
             self._log.warning("state directory", reason=warning)
         self._composition = Composition(settings, metrics, self._log)
+        self._limits = self._limits_beside()
         self._sources = Sources(settings, self._composition, self._store, self._log)
         if self._sources.stored:
             self._composition.take_as_origin()
             self._log.info("serving what was last good, until the files are read")
         identifier = f"{settings.identifier} swashplate/{VERSION}"
-        self._limits = self._limits_beside()
         self._beside = OtherServices(
             settings,
             metrics,
@@ -147,7 +147,8 @@ class ControlPlane:
             return ("shutting down",)
         if self._open:
             return ()
-        if waiting := self._sources.unready:
+        limits = self._limits.unread if self._limits is not None else ()
+        if waiting := (*self._sources.unready, *limits):
             return waiting
         if self._composition.pending:
             return ("the first configuration is being put together",)
@@ -300,10 +301,17 @@ class ControlPlane:
         found = self._sources.registry.conflicts
         conflicts = tuple((service, conflict) for service in sorted(found) for conflict in found[service])
         what = (tuple(self._findings()), conflicts)
-        between = self._sources.warnings()
+        between = (*self._sources.warnings(), *self._unsaid())
         if (*what, between) != self._warned[0]:
             self._warned = ((*what, between), (*warning_reports(*what), *between))
         return self._warned[1]
+
+    def _unsaid(self) -> Iterator[WarningReport]:
+        """What an envoyproxy/ratelimit is not told of its limits, once there is one that takes them from here."""
+        if self._events.has_pushed(types.RATE_LIMIT_CONFIG):
+            for domain, sentences in sorted(self._composition.unsaid.items()):
+                for sentence in sentences:
+                    yield WarningReport(service=domain, code="rate-limit-config", reason=sentence)
 
 
 def _limits(settings: Settings) -> Limits:

@@ -12,7 +12,7 @@ from swashplate.rate_limit_services import NAMES, SHOULD_RATE_LIMIT
 from swashplate.rate_limiter import RateLimiter
 from swashplate.settings import Settings, is_generated
 from swashplate.source_report import counter_source_report
-from swashplate.status import SourceReport
+from swashplate.status import LIMIT_FILES, SourceReport
 from xds.host.rpc import Served
 
 
@@ -42,6 +42,14 @@ class LimitsBeside:
     def health(self) -> Mapping[str, Callable[[], str | None]]:
         """Why it is not ready, by the names that it is asked for."""
         return dict.fromkeys(NAMES, lambda: self.limiter.why_not_ready)
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """The limit files, while nothing is known of them: who takes limits from here would lose what it has."""
+        source = self.limiter.source
+        if source is None or source.freshness.ready:
+            return ()
+        return (f"{LIMIT_FILES}: {source.freshness.error or 'not read yet'}",)
 
     @property
     def counts(self) -> HostCounts:

@@ -71,6 +71,10 @@ class StreamEvents:
                 node = event.node.id if event.node else None
                 self._log.error("a stream failed and was ended", node=node, exc_info=event.error)
 
+    def has_pushed(self, type_url: str) -> bool:
+        """Whether anybody has taken anything of a type since the start."""
+        return type_url in self._types
+
     def settle(self, now: float) -> None:
         """Note what changes have reached everybody by now, in unix seconds."""
         for arrival in self._convergence.arrived(now):
