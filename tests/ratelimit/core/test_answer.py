@@ -1,4 +1,4 @@
-"""What answers say beyond envoyproxy/ratelimit's goldens: several limits, structured headers, metadata; the short way."""
+"""What answers say beyond the goldens: several limits, structured headers, metadata; and the short way to them."""
 
 from collections.abc import Sequence
 from typing import Any

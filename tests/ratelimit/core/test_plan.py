@@ -49,7 +49,7 @@ def plan_of(message: bytes, options: Options = AS_ENVOYPROXY, stats: RateLimitSt
     ],
 )
 def test_hits(descriptor: dict[str, Any], of_request: int | None, hits: int) -> None:
-    more = {} if of_request is None else {"hitsAddend": of_request}
+    more: dict[str, Any] = {} if of_request is None else {"hitsAddend": of_request}
     plan = plan_of(request(descriptor_of("user=a", **descriptor), **more))
     assert [check.hits for check in plan.call] == [hits]
 
