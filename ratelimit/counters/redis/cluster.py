@@ -20,6 +20,8 @@ from ratelimit.counters.stats import StoreStats
 MOST_HOPS: Final = 5
 """A check that is sent from node to node more often than this has met nodes that disagree."""
 LOOK_EVERY_S: Final = 30.0
+LOOK_WHILE_DOWN_S: Final = 1.0
+"""While a node is away another one may be given its slots, and nobody tells."""
 LOOK_AGAIN_S: Final = 0.2
 """How long after a node said that something has moved, or broke, all slots are asked for anew."""
 
@@ -163,7 +165,7 @@ class Cluster:
         return node
 
     async def _follow(self) -> None:
-        """Asks for the slots at the start, every LOOK_EVERY_S, and soon after something was not where it was."""
+        """Asks for the slots at the start, every now and then, and soon after something was not where it was."""
         backoff = Backoff(random.uniform)
         while True:
             self._stale.clear()
@@ -177,7 +179,8 @@ class Cluster:
                 continue
             backoff.reset()
             try:
-                async with asyncio.timeout(LOOK_EVERY_S):
+                is_whole = all(node.is_up for node in self._known.values())
+                async with asyncio.timeout(LOOK_EVERY_S if is_whole else LOOK_WHILE_DOWN_S):
                     await self._stale.wait()
                 await asyncio.sleep(LOOK_AGAIN_S)
             except TimeoutError:

@@ -1,5 +1,6 @@
 """Counters for operators: listed, looked at and reset, a page at a time between the checks."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 from typing import Final
@@ -12,6 +13,7 @@ from ratelimit.counters.store import Counter, StoreUnavailableError
 from ratelimit.counters.terms import BUCKET, FIXED, SLIDING
 
 PAGE: Final = 250
+ANSWER_S: Final = 5.0
 _LETTERS: Final = {b"w": FIXED, b"s": SLIDING, b"b": BUCKET}
 _GLOB: Final = re.compile(rb"([*?\[\]\\])")
 
@@ -20,13 +22,10 @@ async def listed(connection: Connection, prefix: bytes, most: int) -> list[Count
     """At most so many counters whose keys begin so."""
     found: list[Counter] = []
     async for keys in _pages(connection, prefix):
-        for key in keys:
-            if len(found) >= most:
-                return found
-            counter = await looked_at(connection, key)
-            if counter is not None:
-                found.append(counter)
-    return found
+        found += await _page(connection, keys)
+        if len(found) >= most:
+            break
+    return found[:most]
 
 
 async def looked_at(connection: Connection, key: bytes) -> Counter | None:
@@ -44,10 +43,14 @@ async def forgotten(connection: Connection, prefix: bytes) -> int:
     """Deletes the counters whose keys begin so, and nothing that is no counter."""
     count = 0
     async for keys in _pages(connection, prefix):
-        for key in keys:
-            if await looked_at(connection, key) is not None:
-                count += await _asked(connection, "UNLINK", key)
+        counters = await _page(connection, keys)
+        count += sum(await asyncio.gather(*(_asked(connection, "UNLINK", counter.key) for counter in counters)))
     return count
+
+
+async def _page(connection: Connection, keys: Sequence[bytes]) -> list[Counter]:
+    found = await asyncio.gather(*(looked_at(connection, key) for key in keys))
+    return [counter for counter in found if counter is not None]
 
 
 async def _pages(connection: Connection, prefix: bytes) -> AsyncIterator[Sequence[bytes]]:
@@ -61,7 +64,10 @@ async def _pages(connection: Connection, prefix: bytes) -> AsyncIterator[Sequenc
 
 async def _asked(connection: Connection, *command: str | bytes | int, wrong_type: bool = False):  # type: ignore[no-untyped-def]
     try:
-        reply = await connection.ask(*command)
+        async with asyncio.timeout(ANSWER_S):
+            reply = await connection.ask(*command)
+    except TimeoutError as error:
+        raise StoreUnavailableError(f"{connection.place}: no answer within {ANSWER_S:g} s") from error
     except UnreachableError as error:
         raise StoreUnavailableError(str(error)) from error
     if isinstance(reply, hiredis.ReplyError):

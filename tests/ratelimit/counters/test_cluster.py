@@ -147,6 +147,35 @@ async def test_a_node_that_goes_fails_its_own_counters_only_and_counts_again_whe
         assert store.status.degraded == ""
 
 
+async def test_a_replica_that_takes_over_goes_on_with_what_was_replicated(nodes: list[Valkey]) -> None:
+    key = next(b"%d" % number for number in range(99) if owner(nodes, b"%d" % number) == 0)
+    options = ("--cluster-enabled", "yes", "--cluster-node-timeout", "1500", "--cluster-port", str(free_port()))
+    async with Valkey(*options) as replica, redis_store(url(nodes)) as store:
+        bus = int((await nodes[0].ask("CONFIG", "GET", "cluster-port"))[b"cluster-port"])
+        await replica.ask("CLUSTER", "MEET", HOST, nodes[0].port, bus)
+        master = await node_id(nodes[0])
+
+        async def knows() -> bool:
+            return master in str(await replica.ask("CLUSTER", "NODES"))
+
+        await until(knows, "the replica to know its master")
+        await replica.ask("CLUSTER", "REPLICATE", master)
+        await verdict(store, key, RULE, 7)
+        await until(lambda: holds(replica), "the counter to be replicated", within=30)
+        await nodes[0].kill()
+
+        async def goes_on() -> bool:
+            found = await one(store, key, RULE)
+            return isinstance(found, Verdict) and found.before >= 7
+
+        await until(goes_on, "the replica to count", within=40, every=0.1)
+
+
+async def holds(node: Valkey) -> bool:
+    """Whether it has a counter."""
+    return await node.ask("DBSIZE") > 0
+
+
 async def counts(store: RedisStore, key: bytes) -> None:
     """Waits until a counter is counted: nodes say CLUSTERDOWN for a while after they have met."""
 

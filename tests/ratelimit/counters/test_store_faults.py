@@ -78,6 +78,37 @@ async def test_a_late_answer_is_not_heard_and_the_check_not_sent_again(valkey: V
         assert relay.connections == 1
 
 
+async def test_over_a_connection_that_keeps_breaking_nothing_is_counted_twice(valkey: Valkey) -> None:
+    async with Relay(valkey.port) as relay, redis_store(f"redis://{HOST}:{relay.port}") as store:
+        seen: list[int] = []
+        outcomes: list[FailureKind] = []
+        is_over = asyncio.Event()
+
+        async def client() -> None:
+            while not is_over.is_set():
+                found = await one(store, b"k", RULE)
+                if isinstance(found, Verdict):
+                    seen.append(found.after)
+                else:
+                    outcomes.append(found.kind)
+                    await asyncio.sleep(0.001)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(8):
+                group.create_task(client())
+            for cut in range(1, 16):
+                await until(lambda least=20 * cut: _at_least(seen, least), "some verdicts")  # type: ignore[misc]
+                relay.cut()
+            is_over.set()
+        assert len(set(seen)) == len(seen), "two checks had the same place in the count"
+        assert len(seen) <= await counted(valkey) <= len(seen) + outcomes.count(FailureKind.LOST)
+        assert set(outcomes) <= {FailureKind.LOST, FailureKind.DOWN}
+
+
+async def _at_least(seen: list[int], least: int) -> bool:
+    return len(seen) >= least
+
+
 async def test_hung_every_call_fails_by_its_deadline_and_nothing_piles_up(valkey: Valkey) -> None:
     settings = redis_settings(valkey.url, RedisSettings(answer_s=1.0))
     async with redis_store(settings) as store:

@@ -132,7 +132,7 @@ async def cluster(size: int = 3) -> AsyncIterator[list[Valkey]]:
             except RedisConnectionError:
                 return False
             return all(len(slots) == size for slots in known) and all(
-                state["cluster_state"] == "ok" for state in states
+                b"cluster_state:ok" in state for state in states
             )
 
         await until(agreed, "the nodes to know each other", within=20)
