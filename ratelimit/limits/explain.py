@@ -95,9 +95,9 @@ def said(limit: Limit) -> str:
     if limit.unlimited:
         return "unlimited"
     unit = limit.unit.name.lower()
-    words = (
-        f"{limit.requests} per {limit.multiplier} {unit}s" if limit.multiplier > 1 else f"{limit.requests} a {unit}"
-    )
+    article = "an" if unit == "hour" else "a"
+    window = f"per {limit.multiplier} {unit}s" if limit.multiplier > 1 else f"{article} {unit}"
+    words = f"{limit.requests} {window}"
     if limit.calendar is not None:
         words += f" of the calendar in {limit.calendar.zone}"
     if limit.algorithm is Algorithm.SLIDING_WINDOW:
@@ -128,7 +128,7 @@ def _steps(domain: DomainTree, entries: Entries) -> Iterator[Step]:
 def _why(found: Node, entry: tuple[str, str]) -> str:
     descriptor = found.descriptor
     place = f" ({descriptor.place})" if descriptor.place else ""
-    if (descriptor.key, descriptor.value) == entry:
+    if descriptor.value and (descriptor.key, descriptor.value) == entry:
         return f"meets `{found.word}` by its key and value{place}"
     if is_pattern(descriptor.value) or is_pattern(descriptor.key):
         return f"meets `{found.word}` by the pattern{place}"
