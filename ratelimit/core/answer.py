@@ -7,7 +7,7 @@ from ratelimit.core import metadata, wire
 from ratelimit.core.headers import Shown, chosen_headers, structured_headers
 from ratelimit.core.held import HeldLimit
 from ratelimit.core.options import Options
-from ratelimit.core.plan import Asked, Plan
+from ratelimit.core.plan import Plan
 from ratelimit.counters.check import Failed, Outcome, Verdict
 from ratelimit.limits.limit import OnStoreFailure
 from ratelimit.stats import RateLimitStats
@@ -20,24 +20,19 @@ class Undecided(NamedTuple):
 
 
 class _Settled(NamedTuple):
-    """What a check came to. `over` is so also where that does no harm; `undecided` fails the call."""
+    """What a check came to. `over` is so also where that does no harm; `known` where its counter could be asked, and
+    `undecided` is why not where that fails the call."""
 
     held: HeldLimit
     code: int
     over: bool
-    verdict: Verdict | None = None
+    remaining: int = 0
+    reset_s: int = 0
+    known: bool = False
     undecided: Failed | None = None
 
-    @property
-    def remaining(self) -> int:
-        return self.verdict.remaining if self.verdict is not None and not self.over else 0
-
-    @property
-    def reset_s(self) -> int:
-        return self.verdict.reset_s if self.verdict is not None else 0
-
     def status(self) -> bytes:
-        if self.verdict is not None:
+        if self.known:
             return wire.status(self.code, self.held.current, self.remaining, self.reset_s)
         return wire.bare_status(self.code, self.held.current if self.over else b"")
 
@@ -45,7 +40,7 @@ class _Settled(NamedTuple):
         """The greatest of a descriptor's is what its status says: who is over for longest, or has least left."""
         if self.code != wire.OK:
             return (4 if self.code == wire.OVER_LIMIT else 3), self.reset_s
-        if self.verdict is None:
+        if not self.known:
             return 0, 0
         return (1 if self.held.shadow else 2), -self.remaining
 
@@ -93,23 +88,28 @@ def full_answer(
         if isinstance(part, bytes):
             statuses.append(part)
             continue
-        settled = [_settle(asked, outcome, stats) for asked, outcome in zip(part, outcomes[at:], strict=False)]
+        settled = [_settle(asked.held, outcomes[at + number], stats) for number, asked in enumerate(part)]
         at += len(part)
-        strictest = max(settled, key=_Settled.strictness)
+        strictest = settled[0] if len(settled) == 1 else max(settled, key=_Settled.strictness)
         statuses.append(strictest.status())
         shown.append(strictest)
         everything += settled
     denied = _is_denied(shown)
-    undecided = next((one.undecided for one in everything if one.undecided is not None), None)
-    if undecided is not None and not denied:
-        return Undecided(undecided)
+    if not denied:
+        for one in everything:
+            if one.undecided is not None:
+                return Undecided(one.undecided)
     if denied and options.shadow_mode:
         stats.global_shadow_mode += 1
         denied = False
     stats.over_limit_calls += denied
     pieces = [_OVERALL_OVER if denied else _OVERALL_OK, *statuses]
-    pieces += _headers(shown, everything, options)
-    pieces += _metadata(plan, shown, everything, options)
+    if options.headers is not None:
+        pieces += chosen_headers(options.headers, _shown(shown))
+    if options.structured_headers:
+        pieces += structured_headers(_shown(one for one in everything if not one.held.harmless))
+    if struct := _metadata(plan, shown, everything, options):
+        pieces.append(wire.dynamic_metadata(struct))
     return b"".join(pieces)
 
 
@@ -117,49 +117,45 @@ _OVERALL_OK: Final = wire.OVERALL[wire.OK]
 _OVERALL_OVER: Final = wire.OVERALL[wire.OVER_LIMIT]
 
 
-def _settle(asked: Asked, outcome: Outcome, stats: RateLimitStats) -> _Settled:
-    held = asked.held
+def _settle(held: HeldLimit, outcome: Outcome, stats: RateLimitStats) -> _Settled:
     if isinstance(outcome, Verdict):
-        over = outcome.over
-        return _Settled(held, wire.OVER_LIMIT if over and not held.shadow else wire.OK, over, outcome)
+        if outcome.over:
+            return _Settled(held, wire.OK if held.shadow else wire.OVER_LIMIT, True, 0, outcome.reset_s, True)
+        return _Settled(held, wire.OK, False, outcome.remaining, outcome.reset_s, True)
     if held.harmless or held.on_store_failure is OnStoreFailure.ALLOW:
         stats.allowed_undecided += 1
-        return _Settled(held, wire.OK, over=False)
+        return _Settled(held, wire.OK, False)
     if held.on_store_failure is OnStoreFailure.DENY:
         stats.denied_undecided += 1
-        return _Settled(held, wire.OVER_LIMIT, over=True)
-    return _Settled(held, wire.UNKNOWN, over=False, undecided=outcome)
+        return _Settled(held, wire.OVER_LIMIT, True)
+    return _Settled(held, wire.UNKNOWN, False, undecided=outcome)
 
 
 def _is_denied(shown: Sequence[_Settled]) -> bool:
     """Where a limit is over that is no quota, or all quotas are."""
-    quotas = [one for one in shown if one.held.quota]
-    if quotas and all(one.code == wire.OVER_LIMIT for one in quotas):
-        return True
-    return any(one.code == wire.OVER_LIMIT and not one.held.quota for one in shown)
-
-
-def _headers(shown: Sequence[_Settled], everything: Sequence[_Settled], options: Options) -> list[bytes]:
-    pieces: list[bytes] = []
-    if options.headers is not None:
-        pieces += chosen_headers(options.headers, _shown(shown))
-    if options.structured_headers:
-        pieces += structured_headers(_shown(one for one in everything if not one.held.harmless))
-    return pieces
+    quotas = used_up = 0
+    for one in shown:
+        over = one.code == wire.OVER_LIMIT
+        if one.held.quota:
+            quotas += 1
+            used_up += over
+        elif over:
+            return True
+    return quotas > 0 and used_up == quotas
 
 
 def _shown(settled: Iterable[_Settled]) -> list[Shown]:
     return [
         Shown(one.held, one.code == wire.OVER_LIMIT, min(one.remaining, wire.UINT32), one.reset_s)
         for one in settled
-        if one.verdict is not None
+        if one.known
     ]
 
 
-def _metadata(plan: Plan, shown: Sequence[_Settled], everything: Sequence[_Settled], options: Options) -> list[bytes]:
+def _metadata(plan: Plan, shown: Sequence[_Settled], everything: Sequence[_Settled], options: Options) -> bytes:
     struct = plan.metadata
     if options.dynamic_metadata:
         struct += metadata.passed(tuple(one.held.limit for one in shown if one.code == wire.OK))
     if options.would_deny_metadata:
         struct += metadata.would_deny([one.held.label for one in everything if one.over and one.held.harmless])
-    return [wire.dynamic_metadata(struct)] if struct else []
+    return struct

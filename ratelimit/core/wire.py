@@ -5,6 +5,7 @@ make; `tests/ratelimit/core/test_wire.py` holds them to it. Field numbers are th
 envoy/service/ratelimit/v3/rls.proto.
 """
 
+from functools import lru_cache
 from typing import Final
 
 UINT32: Final = 2**32 - 1
@@ -77,7 +78,16 @@ OVERALL: Final = _CODE
 
 def header(name: str, value: str) -> bytes:
     """RateLimitResponse.response_headers_to_add, a HeaderValue."""
-    return field(3, field(1, name.encode()) + field(2, value.encode()) if value else field(1, name.encode()))
+    inner = _header_name(name)
+    if value:
+        data = value.encode()
+        inner += b"\x12" + varint(len(data)) + data
+    return b"\x1a" + varint(len(inner)) + inner
+
+
+@lru_cache(maxsize=16)
+def _header_name(name: str) -> bytes:
+    return field(1, name.encode())
 
 
 def dynamic_metadata(struct: bytes) -> bytes:
