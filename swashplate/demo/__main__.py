@@ -30,8 +30,17 @@ PORT = click.IntRange(1, 65535)
     help="Folder with services.yaml, whose endpoints are started as upstreams, and routes/.",
 )
 @click.option("--envoy", type=click.Path(path_type=Path, dir_okay=False), help="The Envoy binary to run.")
+@click.option(
+    "--redis", default="", show_default=False, help="URL of a Redis that counts for rate limits. Default: in memory."
+)
 def main(
-    xds_port: int, admin_port: int, egress_port: int, envoy_admin_port: int, directory: Path, envoy: Path | None
+    xds_port: int,
+    admin_port: int,
+    egress_port: int,
+    envoy_admin_port: int,
+    directory: Path,
+    envoy: Path | None,
+    redis: str,
 ) -> None:
     """Run the example: the control plane, its upstreams, and a real Envoy. Ctrl-C ends all of them.
 
@@ -44,7 +53,7 @@ def main(
         places = Places(*(Address(HOST, port) for port in (xds_port, admin_port, egress_port, envoy_admin_port)))
         if found := taken(_wanted(places, example)):
             raise DemoError(_way_out(found))
-        asyncio.run(perform(example, places, binary))
+        asyncio.run(perform(example, places, binary, redis))
     except DemoError as error:
         raise click.ClickException(str(error)) from None
 

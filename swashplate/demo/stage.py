@@ -37,9 +37,12 @@ class Places(NamedTuple):
     envoy_admin: Address
 
 
-async def perform(example: Example, places: Places, envoy: Path) -> None:
-    """Runs until SIGINT, SIGTERM or SIGHUP, and then ends everything it started. Raises DemoError."""
-    performance = asyncio.create_task(_perform(example, places, envoy))
+async def perform(example: Example, places: Places, envoy: Path, redis: str = "") -> None:
+    """Runs until SIGINT, SIGTERM or SIGHUP, and then ends everything it started. Raises DemoError.
+
+    `redis` is the URL of the store that counts for rate limits; without it the control plane counts in memory.
+    """
+    performance = asyncio.create_task(_perform(example, places, envoy, redis))
     loop = asyncio.get_running_loop()
     # Under nohup, SIGHUP is ignored, and stays so.
     hangup = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)
@@ -57,14 +60,14 @@ async def perform(example: Example, places: Places, envoy: Path) -> None:
         raise DemoError("\n".join(map(str, expected.exceptions))) from None
 
 
-async def _perform(example: Example, places: Places, envoy: Path) -> None:
+async def _perform(example: Example, places: Places, envoy: Path, redis: str) -> None:
     async with asyncio.TaskGroup() as watching, contextlib.AsyncExitStack() as started:
         _sweep(Path(tempfile.gettempdir()))
         directory = Path(started.enter_context(tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-")))
         for identity in example.upstreams:
             await started.enter_async_context(Upstream(identity))
 
-        control = await started.enter_async_context(Child("The control plane", _serve(example, places)))
+        control = await started.enter_async_context(Child("The control plane", _serve(example, places, redis)))
         watching.create_task(control.watch())
         await _until(_answers(f"http://{places.admin}/readyz"), "The control plane did not become ready")
 
@@ -76,7 +79,7 @@ async def _perform(example: Example, places: Places, envoy: Path) -> None:
         except DemoError as error:
             raise DemoError(f"{error}.{proxy.last_lines()}") from None
 
-        click.echo(_welcome(example, places))
+        click.echo(_welcome(example, places, redis))
         await asyncio.Event().wait()
 
 
@@ -96,11 +99,14 @@ def _runs(pid: int) -> bool:
     return True
 
 
-def _serve(example: Example, places: Places) -> list[str]:
+def _serve(example: Example, places: Places, redis: str) -> list[str]:
     return [
         *(sys.executable, "-m", "swashplate", "serve"),
         *("--services", str(example.services), "--routes", str(example.routes)),
         *("--listen", str(places.xds), "--admin", str(places.admin), "--egress", str(places.egress)),
+        # A machine that is busy with other things must not look as if there were no limits.
+        *("--ratelimit-timeout", "500ms"),
+        *(("--redis", redis) if redis else ()),
     ]
 
 
@@ -139,13 +145,14 @@ async def _tried(probe: Callable[[], Awaitable[bool]]) -> bool:
         return False
 
 
-def _welcome(example: Example, places: Places) -> str:
+def _welcome(example: Example, places: Places, redis: str) -> str:
     services = " or ".join(sorted({upstream.service for upstream in example.upstreams}))
     command = Path(sys.executable).with_name("swashplate")
     shown = command.relative_to(Path.cwd()) if command.is_relative_to(Path.cwd()) else command
     if shutil.which("swashplate") == str(command):
         shown = Path("swashplate")
     route = example.routes / "checkout.yaml"
+    counted = f"in {redis}" if redis else "in memory; --redis URL counts in a Redis"
     return f"""
 The example is running:
 
@@ -158,7 +165,9 @@ Try, in another terminal:
   1. See the split of {route}:
        for i in $(seq 200); do curl -s -H 'host: checkout' {places.egress}; done | sort | uniq -c
   2. Change its weights, for example to `to: {{stable: 50%, canary: 50%}}`, save the file, and do 1. again.
-  3. See what every proxy has, and whether it took it:
+  3. Go over its limit, five requests a minute for each key (counted {counted}):
+       for i in $(seq 7); do curl -sI -H 'host: checkout' -H 'x-api-key: me' {places.egress} | grep -iE 'http|rate'; done
+  4. See what every proxy has, and whether it took it:
        {shown} status --server http://{places.admin}
 
 Ctrl-C ends everything.

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from tests.e2e.harness.load import Load
@@ -111,6 +112,24 @@ async def test_the_example_runs_follows_an_edit_and_ends(demo: Demo) -> None:
         assert await demo.process.stop(signal.SIGINT) == 0
     await gone(list(children.values()))
     assert "Traceback" not in demo.process.text()
+
+
+async def test_the_limit_of_the_example_is_at_work(demo: Demo) -> None:
+    """Twenty requests meet two windows at most, each of which lets five of them pass."""
+    url = f"http://127.0.0.1:{demo.ports['--egress-port']}/"
+    keyed = {"host": "checkout", "x-api-key": "me"}
+    async with demo.running(), aiohttp.ClientSession() as http:
+        answers = []
+        for _ in range(20):
+            async with http.get(url, headers=keyed) as answer:
+                answers.append(answer)
+        refused = [answer for answer in answers if answer.status == 429]
+        assert len(refused) >= 10
+        assert answers[0].status == 200
+        assert answers[0].headers["x-ratelimit-limit"] == "5, 5;w=60"
+        assert {answer.headers["x-ratelimit-remaining"] for answer in refused} == {"0"}
+        async with demo.load("checkout") as load:
+            assert {answer.status for answer in await load.more(20)} == {200}
 
 
 async def test_every_service_of_the_example_answers(demo: Demo) -> None:
