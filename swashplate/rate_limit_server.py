@@ -1,17 +1,28 @@
 """The rate limit service by itself: the limiter, a host for gRPC, and HTTP beside it."""
 
+from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Final
 
+from aiohttp import web
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from structlog.typing import FilteringBoundLogger
 
 from operator_files.store import LastGoodStore
+from ratelimit.counters.keys import CompatibleKeys, Keys
+from ratelimit.counters.store import CounterStore
 from ratelimit.host import choice
-from ratelimit.host.counts import HostCounts
+from ratelimit.host.gather import Gatherer
 from ratelimit.host.grpcio_host import GrpcioHost
 from ratelimit.host.limits import HostLimits
 from ratelimit.host.native_host import NativeHost
 from ratelimit.host.tls import TlsFiles
+from ratelimit.http.application import Pages
+from ratelimit.http.asking import JsonAsking
+from ratelimit.limits.tree import LimitTree
 from swashplate.address import Address, refuse_taken
+from swashplate.http_server import HttpServer
+from swashplate.rate_limit_metrics import RateLimitMetrics
 from swashplate.rate_limit_services import Beside
 from swashplate.rate_limiter import RateLimiter
 from swashplate.settings import Settings
@@ -32,32 +43,65 @@ class RateLimitServer:
         self.limiter = RateLimiter(settings, log, self._kept)
         self._ending = Ending()
         self._host = self._make_host()
+        self._metrics = RateLimitMetrics(self.limiter, self._host.kind, lambda: self._host.counts)
+        self._process = CollectorRegistry()
+        ProcessCollector(registry=self._process)
+        self._http = HttpServer(self._pages(), "the HTTP server of the rate limit service", "--http")
 
     @property
     def host_kind(self) -> choice.Kind:
         return self._host.kind
 
-    @property
-    def host_counts(self) -> HostCounts:
-        return self._host.counts
-
-    async def start(self) -> str:
-        """Listens and follows the files; where. Raises OSError."""
+    async def start(self, http: Address | Path) -> tuple[str, str]:
+        """Listens and follows the files; where it has gRPC and HTTP. Raises OSError."""
         listen = self._settings.ratelimit_listen
         if not listen.startswith("unix:") and not self._reuse_port:
             refuse_taken(Address.parse(listen), "the rate limit service", "--listen")
         await self.limiter.start()
         port = await self._host.start()
-        return str(Address.parse(listen)._replace(port=port)) if port else listen
+        grpc = str(Address.parse(listen)._replace(port=port)) if port else listen
+        if isinstance(http, Path):
+            await self._http.start_at(http)
+            return grpc, f"unix:{http}"
+        return grpc, str(await self._http.start(http))
 
     async def stop(self) -> None:
         """Not ready any more, then no more calls, then the rest. May be called always."""
         self.limiter.stopping()
         self._ending.begin(_SHUTTING_DOWN)
         await self._host.stop(self._settings.ratelimit_drain.total_seconds())
+        await self._http.stop()
         await self.limiter.stop()
         if self._kept is not None:
             self._kept.close()
+
+    # What the pages show
+
+    @property
+    def store(self) -> CounterStore:
+        return self.limiter.store
+
+    @property
+    def keys(self) -> Keys | CompatibleKeys:
+        return self.limiter.keys
+
+    @property
+    def tree(self) -> LimitTree:
+        return self.limiter.tree
+
+    @property
+    def unready(self) -> tuple[str, ...]:
+        return self.limiter.unready
+
+    async def metrics(self) -> AsyncIterator[bytes]:
+        """Those of the service, and of the process."""
+        async for piece in self._metrics.text():
+            yield piece
+        yield generate_latest(self._process)
+
+    def _pages(self) -> web.Application:
+        asking = JsonAsking(Gatherer(self.limiter.core.decide, self.limiter.gate))
+        return Pages(self, asking, counters=self._settings.ratelimit_counters).application()
 
     def _make_host(self) -> GrpcioHost | NativeHost:
         settings, limiter = self._settings, self.limiter

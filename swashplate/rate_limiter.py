@@ -8,7 +8,7 @@ All of it is on one event loop.
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from structlog.typing import FilteringBoundLogger
 
@@ -52,6 +52,8 @@ class RateLimiter:
         self.keys = counter_keys(settings)
         self.gate = Gate(self.store)
         self.tree = LimitTree()
+        self.limits: Mapping[str, int] = {}
+        """How many limits each domain has in force."""
         self._on_tree = on_tree
         loop = asyncio.get_running_loop()
         self._faults = FaultLog(log, self.store, loop.time)
@@ -175,11 +177,12 @@ class RateLimiter:
         self._of_files = tree
         self.loaded += 1
         self._use()
-        limits = sum(1 for _ in tree.limits())
-        self._log.info("limits in force", domains=len(tree.domains), limits=limits)
+        counts = {name: self.limits[name] for name in tree.domains}
+        self._log.info("limits in force", domains=len(counts), limits=sum(counts.values()))
 
     def _use(self) -> None:
         self.tree = self._of_files if self._of_routes is None else self._of_files.with_domains(self._of_routes)
+        self.limits = {name: sum(1 for _ in domain.limits()) for name, domain in self.tree.domains.items()}
         self.core.use(self.tree)
         self._on_tree(self.tree)
 

@@ -56,13 +56,19 @@ class NativeHost:
         self._watch = TlsWatch(tls, self._reload, on_tls) if tls is not None else None
         self._host: grpchost.Host | None = None
         self._last: dict[str, int] = {}
+        self._others = HostCounts()
+        """Calls of `beside`, which are not the service's."""
         self._closed: asyncio.Future[None] | None = None
         self._reading = False
 
     @property
     def counts(self) -> HostCounts:
         found = self._host.counters() if self._host is not None else self._last
-        return HostCounts(**{name: found.get(name, 0) for name in HostCounts.__slots__})
+        counts = HostCounts(**{name: found.get(name, 0) for name in HostCounts.__slots__})
+        counts.calls -= self._others.calls
+        counts.answered -= self._others.answered
+        counts.failed -= self._others.failed
+        return counts
 
     async def start(self) -> int:
         """The port it got, 0 for a unix socket. Raises OSError with the address in it, TlsError."""
@@ -134,10 +140,13 @@ class NativeHost:
             self._decide(turn)
 
     def _answer_others(self, turn: "grpchost.Turn") -> None:
-        methods = turn.methods
+        methods, messages = turn.methods, turn.messages
         for call, method in enumerate(methods):
             if method:
-                answer = self._beside[method - 1][1](turn.messages[call])
+                answer = self._beside[method - 1][1](messages[call])
+                self._others.calls += 1
+                self._others.failed += isinstance(answer, Failure)
+                self._others.answered += not isinstance(answer, Failure)
                 if isinstance(answer, Failure):
                     turn.fail(call, answer.status, answer.message)
                 else:

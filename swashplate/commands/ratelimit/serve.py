@@ -51,8 +51,8 @@ async def serve(settings: Settings) -> None:
         loop.add_signal_handler(number, stop.set)
     server = RateLimitServer(settings, log)
     try:
-        listen = await server.start()
-        log.info("serving rate limits", version=VERSION, listen=listen, host=server.host_kind)
+        listen, http = await server.start(settings.ratelimit_http)
+        log.info("serving rate limits", version=VERSION, listen=listen, http=http, host=server.host_kind)
         await stop.wait()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)

@@ -1,0 +1,100 @@
+"""Counters for operators: which there are, what they hold, and how to have them begin anew."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+from ratelimit.core.held import rule_of
+from ratelimit.core.options import AS_ENVOYPROXY
+from ratelimit.counters.check import Rule
+from ratelimit.counters.keys import CompatibleKeys, Keys, window_code
+from ratelimit.counters.store import Counter, CounterStore
+from ratelimit.limits.limit import Limit
+from ratelimit.limits.tree import LimitTree
+from ratelimit.unit import Unit
+
+MOST: Final = 10_000
+
+
+class Beginning(NamedTuple):
+    """What a descriptor begins with: entries, and then perhaps a key with any value."""
+
+    entries: Sequence[tuple[str, str]] = ()
+    key: str | None = None
+
+
+class Counted(Protocol):
+    """Whose counters they are."""
+
+    @property
+    def store(self) -> CounterStore: ...
+    @property
+    def keys(self) -> Keys | CompatibleKeys: ...
+    @property
+    def tree(self) -> LimitTree: ...
+
+
+class Counters:
+    """Of one service. Its methods raise StoreUnavailableError."""
+
+    def __init__(self, of: Counted) -> None:
+        self._of = of
+
+    async def listed(self, domain: str, begin: Beginning, most: int) -> list[dict[str, Any]]:
+        """At most so many of the domain's counters whose descriptors begin so."""
+        found: list[dict[str, Any]] = []
+        for prefix in self._prefixes(domain, begin):
+            if len(found) < most:
+                counters = await self._of.store.counters(prefix, most - len(found))
+                found += [self._described(domain, counter) for counter in counters]
+        return found
+
+    async def reset(self, domain: str, begin: Beginning) -> int:
+        """Has the same counters begin anew; how many there were."""
+        return sum([await self._of.store.reset(prefix) for prefix in self._prefixes(domain, begin)])
+
+    def _prefixes(self, domain: str, begin: Beginning) -> Iterator[bytes]:
+        """What the names of these counters begin with. The window comes before the entries, so there are as many as
+        there are kinds of windows."""
+        keys, (entries, key) = self._of.keys, begin
+        if not entries and key is None:
+            yield keys.of_domain(domain)
+            return
+        tail = keys.tail(entries)
+        if isinstance(keys, CompatibleKeys):
+            yield keys.of_domain(domain) + tail + (b"" if key is None else f"{key}_".encode())
+            return
+        tail += b"" if key is None else b"%d:%b" % (len(key.encode()), key.encode())
+        for rule in self._windows(domain).values():
+            yield keys.head(domain, rule) + tail
+
+    def _windows(self, domain: str) -> dict[str, Rule]:
+        """Those of the domain's limits, and those that requests may bring themselves."""
+        tree = self._of.tree.domains.get(domain)
+        return {window_code(rule): rule for rule in (*_of_units(), *_rules(tree.limits() if tree else ()))}
+
+    def _described(self, domain: str, counter: Counter) -> dict[str, Any]:
+        key = counter.key.decode(errors="backslashreplace")
+        expires = None if counter.expires_s is None else round(counter.expires_s, 3)
+        plain = {"key": key, "hits": counter.hits, "expires_in_seconds": expires}
+        name = self._of.keys.read(counter.key)
+        if name is None:
+            return plain
+        entries = [{"key": key, "value": value} for key, value in name.entries]
+        limit = self._limit(name.domain, name.window, name.entries)
+        return {"domain": name.domain, "entries": entries, "window": name.window, **limit, **plain}
+
+    def _limit(self, domain: str, window: str, entries: tuple[tuple[str, str], ...]) -> Mapping[str, Any]:
+        """What the counter is held to now, as far as that can be told from its name."""
+        match = self._of.tree.match(domain, entries)
+        for limit in match.limits if match is not None else ():
+            if not limit.unlimited and window_code(rule_of(limit, AS_ENVOYPROXY)) == window:
+                return {"limit": limit.requests, "path": limit.path}
+        return {}
+
+
+def _of_units() -> Iterator[Rule]:
+    return (Rule(1, unit.seconds) for unit in Unit)
+
+
+def _rules(limits: Iterable[Limit]) -> Iterator[Rule]:
+    return (rule_of(limit, AS_ENVOYPROXY) for limit in limits if not limit.unlimited)
