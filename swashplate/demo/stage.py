@@ -152,7 +152,7 @@ def _welcome(example: Example, places: Places, redis: str) -> str:
     if shutil.which("swashplate") == str(command):
         shown = Path("swashplate")
     route = example.routes / "checkout.yaml"
-    counted = f"in {redis}" if redis else "in memory; --redis URL counts in a Redis"
+    counted = "in the Redis" if redis else "in memory; --redis URL counts in a Redis"
     return f"""
 The example is running:
 
@@ -166,7 +166,9 @@ Try, in another terminal:
        for i in $(seq 200); do curl -s -H 'host: checkout' {places.egress}; done | sort | uniq -c
   2. Change its weights, for example to `to: {{stable: 50%, canary: 50%}}`, save the file, and do 1. again.
   3. Go over its limit, five requests a minute for each key (counted {counted}):
-       for i in $(seq 7); do curl -sI -H 'host: checkout' -H 'x-api-key: me' {places.egress} | grep -iE 'http|rate'; done
+       for i in $(seq 7); do
+         curl -sI -H 'host: checkout' -H 'x-api-key: me' {places.egress} | grep -i -e http -e rate
+       done
   4. See what every proxy has, and whether it took it:
        {shown} status --server http://{places.admin}
 
