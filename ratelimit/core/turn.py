@@ -168,7 +168,9 @@ class _Running:
         else:
             answer = full_answer(plan, outcomes, self._options, stats)
         if isinstance(answer, Undecided):
-            self.fail(place, Status.UNAVAILABLE, _REASONS[answer.failed.kind])
+            kind = answer.failed.kind
+            shed = kind is FailureKind.SHED
+            self.fail(place, Status.RESOURCE_EXHAUSTED if shed else Status.UNAVAILABLE, _REASONS[kind])
             return
         self._turn.answer(place, answer)
         self._unsaid = True
