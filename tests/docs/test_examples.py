@@ -9,6 +9,7 @@ import yaml
 from click.testing import CliRunner
 
 from discovery.files.parse import parse as parse_services
+from ratelimit.limits.parse import parse as parse_limits
 from swashplate.cli import main
 from swashplate.settings import Settings
 from tests.docs.pages import Block, Page, pages, words, written_by_hand
@@ -30,6 +31,8 @@ def kind(block: Block) -> str:
         return "services"
     if "service" in data:
         return "routes"
+    if "domain" in data:
+        return "limits"
     if "resources" in data and isinstance(data["resources"], list):
         return "resources"
     if "cluster_template" in data:
@@ -43,6 +46,7 @@ SERVICES = [block for block in GOOD if kind(block) == "services"]
 SETTINGS = [block for block in GOOD if kind(block) == "settings"]
 RESOURCES = [block for block in GOOD if kind(block) == "resources"]
 ROTOR = [block for block in GOOD if kind(block) == "rotor"]
+LIMITS = [block for block in GOOD if kind(block) == "limits"]
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -52,7 +56,8 @@ def run(*arguments: str) -> tuple[int, str]:
 
 def test_every_example_is_checked_as_something() -> None:
     """No YAML is shown that nothing here looks at."""
-    assert [str(block) for block in GOOD if block not in (*ROUTES, *SERVICES, *SETTINGS, *RESOURCES, *ROTOR)] == []
+    looked_at = (*ROUTES, *SERVICES, *SETTINGS, *RESOURCES, *ROTOR, *LIMITS)
+    assert [str(block) for block in GOOD if block not in looked_at] == []
 
 
 @pytest.mark.parametrize("block", ROUTES, ids=str)
@@ -76,6 +81,13 @@ def test_a_real_envoy_takes_all_route_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("block", SERVICES, ids=str)
 def test_service_files_have_no_problems(block: Block) -> None:
     reading = parse_services(block.text.encode(), str(block), default_namespace="default")
+    assert reading.problems == ()
+    assert reading.value
+
+
+@pytest.mark.parametrize("block", LIMITS, ids=str)
+def test_limit_files_have_no_problems(block: Block) -> None:
+    reading = parse_limits(block.text, str(block))
     assert reading.problems == ()
     assert reading.value
 

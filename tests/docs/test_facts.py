@@ -9,6 +9,7 @@ from discovery.files import codes as service_codes
 from discovery.lighthouse import codes as lighthouse_codes
 from operator_files import codes as file_codes
 from operator_files.problem import Code
+from ratelimit.limits import codes as limit_codes
 from routes import codes as route_codes
 from swashplate.metrics import Metrics
 from swashplate.settings import Settings
@@ -74,9 +75,9 @@ def test_warnings_are_those_of_translation() -> None:
 
 @pytest.mark.parametrize("page", pages(), ids=str)
 def test_problem_codes_exist(page: Page) -> None:
-    modules = (file_codes, service_codes, route_codes, resource_codes, lighthouse_codes)
+    modules = (file_codes, service_codes, route_codes, resource_codes, lighthouse_codes, limit_codes)
     known = {value.id for module in modules for value in vars(module).values() if isinstance(value, Code)}
-    assert set(re.findall(r"\b[FNRSX]0\d\d\b", page.text)) <= known
+    assert set(re.findall(r"\b[FLNRSX]0\d\d\b", page.text)) <= known
 
 
 def test_settings_in_backticks_have_the_values_that_are_told() -> None:

@@ -1,5 +1,6 @@
 """What descriptors meet, beside what is recorded from envoyproxy/ratelimit, and against a plain model of it."""
 
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ratelimit.limits.limit import Entries
-from ratelimit.limits.tree import LimitTree
+from ratelimit.limits.tree import DomainTree, LimitTree
 from tests.ratelimit.limits.test_pattern import regex
 from tests.ratelimit.limits.trees import domain, entries, met, tree
 
@@ -162,3 +163,28 @@ def test_domains_from_elsewhere_stand_beside_those_of_files() -> None:
     assert list(both.domains) == ["d", "swashplate"]
     assert both.domains["d"] is files.domains["d"]
     assert list(LimitTree().domains) == []
+
+
+def steps_of(compiled: DomainTree, asked: Entries) -> int:
+    """Calls that a match makes, of Python's functions and of C's."""
+    calls: list[str] = []
+    sys.setprofile(lambda _, event, __: calls.append(event))
+    try:
+        compiled.match(asked)
+    finally:
+        sys.setprofile(None)
+    return len(calls)
+
+
+def test_a_match_does_not_cost_more_where_there_are_more_limits() -> None:
+    def of_size(size: int) -> DomainTree:
+        limit = "rate_limit: {unit: day, requests_per_unit: 1}"
+        values = "".join(
+            f"- {{key: k, value: v{index}, descriptors: [{{key: u, {limit}}}]}}\n" for index in range(size)
+        )
+        keys = "".join(f"- {{key: k{index}, value: 'x*', {limit}}}\n" for index in range(size))
+        return domain(f"domain: d\ndescriptors:\n{values}{keys}")
+
+    small, large = of_size(10), of_size(1000)
+    for words in ("k=v3 u=1", "k=other", "k3=xy", "k3=y", "other=x"):
+        assert steps_of(small, entries(words)) == steps_of(large, entries(words))
