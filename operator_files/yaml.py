@@ -17,6 +17,7 @@ from yaml._yaml import CParser
 from operator_files import codes
 from operator_files.plain_data import core_scalar, fast_json
 from operator_files.problem import Code, Problem, Severity
+from operator_files.syntax import plainly
 
 Loc = Sequence[str | int]
 """A path into the data: keys of mappings and indexes of lists."""
@@ -390,23 +391,7 @@ def _syntax_problem(document: Document, error: yaml.MarkedYAMLError) -> Problem:
         )
     if "nesting depth" in said:
         return document.problem_at(codes.EXPANSION, f"values are nested more than {_MAX_DEPTH} deep", mark)
-    message, fix = _friendly_syntax(said, document, mark)
+    message, fix = plainly(said, document.line(mark.line), mark.column)
     if error.context and error.context_mark and error.context_mark.line + 1 != mark.line:
         message += f" ({error.context}, which begins on line {error.context_mark.line + 1})"
     return document.problem_at(codes.SYNTAX, message, mark, fix=fix)
-
-
-def _friendly_syntax(said: str, document: Document, mark: Mark) -> tuple[str, str]:
-    """libyaml's words, made plainer where they are met most often."""
-    line = document.line(mark.line)
-    if "\t" in line[: mark.column] and "cannot start any token" in said:
-        return "a tab stands where only spaces may indent", "indent with spaces"
-    if "could not find expected ':'" in said:
-        return "a `:` is missing after a key, on this line or the one before", "write `key: value`"
-    if "mapping values are not allowed" in said:
-        return "a `:` stands where no key can be", "indent the line like its neighbours, or quote the text"
-    if "found undefined alias" in said:
-        return said, "define the anchor (`&name`) above its use"
-    if "cannot start any token" in said:
-        return said, "quote the text"
-    return said, ""
