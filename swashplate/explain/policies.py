@@ -19,6 +19,7 @@ from mesh.rule import (
 )
 from mesh.service import Protocol
 from operator_files.values import show_duration, show_percent
+from swashplate.explain.limits import limits
 from xds.translate.actions import SAFE_RETRY
 
 ENVOYS_TIMEOUT = timedelta(seconds=15)
@@ -31,6 +32,7 @@ def details(rule: Rule, protocol: Protocol) -> Iterator[str]:
         yield from _forwarding(rule.action, protocol)
     if rule.fault is not None:
         yield from _fault(rule.fault)
+    yield from limits(rule.rate_limits)
     for said, edits in (("request", rule.request_headers), ("response", rule.response_headers)):
         names = sorted({name for name, _ in (*edits.add, *edits.set)} | set(edits.remove))
         if names:

@@ -9,6 +9,7 @@ import pytest
 from mesh.caller import Caller, CallerHost, Frontend
 from mesh.match import Match, NamedMatch, PathPrefix, Present
 from mesh.mesh import Mesh
+from mesh.rate_limit import AddressPart, Allowance, HeaderPart, RateLimit, SourceClusterPart
 from mesh.rule import BrokenRoutes, Fault, Forward, Mirror, Redirect, Respond, Rule
 from mesh.service import Endpoint, Health, Locality, Port, Protocol, Service
 from mesh.split import ServiceRef, Share, Split, SubsetRef
@@ -203,6 +204,27 @@ def test_other_services_mirrors_and_faults() -> None:
     ]
     assert [(one.to, one.percent, one.endpoints) for one in report.mirrors] == [("canary", 5, 1)]
     assert "fault: 10% of requests are answered 503" in report.details
+
+
+def test_the_limits_that_a_request_meets() -> None:
+    per_key = RateLimit(
+        "default/checkout/per-key",
+        Allowance(100, "minute"),
+        per=(SourceClusterPart(), HeaderPart("x-api-key")),
+        unlimited_absent=True,
+        values=(("gold", Allowance(9, "second")), ("free-*", None)),
+    )
+    network = RateLimit(
+        "default/checkout/network", Allowance(300, "minute", 5), (AddressPart(24, 64),), shadow_mode=True
+    )
+    forward = Forward(Split.all_to(ServiceRef(name("checkout"))))
+    file = routes("checkout", Rule("main", forward, rate_limits=(per_key, network)))
+    assert ask(mesh(CHECKOUT, file), "checkout").details[-2:] == (
+        "limit default/checkout/per-key: 100 per minute for each calling cluster and header x-api-key; "
+        "gold: 9 per second; free-*: unlimited, and none where one is missing",
+        "limit default/checkout/network: 300 per 5 minutes for each client network (/24, /64 in IPv6), "
+        "which only counts (shadow mode)",
+    )
 
 
 def test_a_service_without_a_file_goes_to_all_its_endpoints() -> None:
