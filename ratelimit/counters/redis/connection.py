@@ -23,7 +23,8 @@ class UnreachableError(Exception):
 
 
 class Connection(asyncio.Protocol):
-    """Made by `connect`. `lost` is done when it has ended, with the reason."""
+    """Made by `connect`. `lost` is done when it has ended, with the reason; `on_lost` is told it at that moment, from
+    when on nothing can be sent."""
 
     def __init__(self, place: str) -> None:
         self.place = place
@@ -31,12 +32,13 @@ class Connection(asyncio.Protocol):
         self._reader = hiredis.Reader()
         self._sinks: deque[Callable[[Reply], None]] = deque()
         self._transport: asyncio.Transport | None = None
-        self._reason = ""
+        self.on_lost: Callable[[str], None] | None = None
 
     def send(self, commands: bytes, sinks: Sequence[Callable[[Reply], None]]) -> None:
-        """Sends packed commands, and hands the reply of each to its sink. After the connection's end no sink is
-        called any more."""
-        assert self._transport is not None
+        """Sends packed commands, and hands the reply of each to its sink. After the connection's end nothing is sent
+        and no sink is called any more."""
+        if self._transport is None or self.lost.done():
+            return
         self._sinks.extend(sinks)
         self._transport.write(commands)
 
@@ -56,10 +58,17 @@ class Connection(asyncio.Protocol):
 
     def abort(self, reason: str) -> None:
         """Ends it now; replies that are still to come are not heard."""
-        self._reason = self._reason or reason
-        self._sinks.clear()
+        self._end(reason)
         if self._transport is not None:
             self._transport.abort()
+
+    def _end(self, reason: str) -> None:
+        if self.lost.done():
+            return
+        self._sinks.clear()
+        self.lost.set_result(reason)
+        if self.on_lost is not None:
+            self.on_lost(reason)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -79,10 +88,11 @@ class Connection(asyncio.Protocol):
                 return
             self._sinks.popleft()(reply)
 
+    def eof_received(self) -> None:
+        self._end("it closed the connection")
+
     def connection_lost(self, error: Exception | None) -> None:
-        self._sinks.clear()
-        if not self.lost.done():
-            self.lost.set_result(self._reason or (str(error) if error else "it closed the connection"))
+        self._end(str(error) if error else "it closed the connection")
 
 
 async def connect(settings: RedisSettings, address: Address, scripts: Sequence[str]) -> Connection:

@@ -273,17 +273,23 @@ class Node:
             else:
                 self._stats.reconnects += not first
                 first = False
-                self.connection, self.error, self._is_new = connection, "", False
-                self._pump()
-                self._owner.changed()
-                self._owner.freed()
+                self._up(connection)
                 try:
-                    reason = await asyncio.shield(connection.lost)
+                    await asyncio.wait((connection.lost,))
                 except asyncio.CancelledError:
                     connection.abort("it was stopped")
                     raise
-                self._down(f"{self.place}: {reason}")
             await asyncio.sleep(self._backoff.next())
+
+    def _up(self, connection: Connection) -> None:
+        if connection.lost.done():
+            self._down(f"{self.place}: {connection.lost.result()}")
+            return
+        connection.on_lost = lambda reason: self._down(f"{self.place}: {reason}")
+        self.connection, self.error, self._is_new = connection, "", False
+        self._pump()
+        self._owner.changed()
+        self._owner.freed()
 
     def _down(self, error: str) -> None:
         """What was sent has an unknown outcome; what was not sent was not counted."""

@@ -215,6 +215,7 @@ async def test_without_a_node_it_says_so_and_finds_them_when_they_come() -> None
             await node.ask("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
             await counts(store, b"k")
             await store.stop()
+            assert [task for task in asyncio.all_tasks() if "counters" in task.get_name()] == []
     finally:
         await store.stop()
 

@@ -237,6 +237,7 @@ async def test_stopping_settles_what_is_under_way(valkey: Valkey) -> None:
     asked = asyncio.create_task(turn(store, [(Check(b"k", RULE, 1),)] * 3))
     await asyncio.sleep(0)
     await store.stop()
+    assert [task for task in asyncio.all_tasks() if "counters" in task.get_name()] == []
     valkey.go_on()
     assert {outcome.kind for (outcome,) in await asked} == {FailureKind.LOST}  # type: ignore[union-attr]
     before = time.monotonic()
