@@ -22,7 +22,7 @@ def limits(found: Iterable[RateLimit]) -> Iterator[str]:
         per = f" for each {' and '.join(map(_part, limit.per))}" if limit.per else ""
         values = "".join(f"; {value}: {_allowed(allowance)}" for value, allowance in limit.values)
         notes = "".join(_notes(limit))
-        yield f"limit {limit.id}: {_allowed(limit.allow)}{per}{values}{notes}"
+        yield f"limit {limit.id}: {_allowed(limit.allow)}{per}{notes}{values}"
 
 
 def _allowed(allowance: Allowance | None) -> str:

@@ -220,8 +220,8 @@ def test_the_limits_that_a_request_meets() -> None:
     forward = Forward(Split.all_to(ServiceRef(name("checkout"))))
     file = routes("checkout", Rule("main", forward, rate_limits=(per_key, network)))
     assert ask(mesh(CHECKOUT, file), "checkout").details[-2:] == (
-        "limit default/checkout/per-key: 100 per minute for each calling cluster and header x-api-key; "
-        "gold: 9 per second; free-*: unlimited, and none where one is missing",
+        "limit default/checkout/per-key: 100 per minute for each calling cluster and header x-api-key, "
+        "and none where one is missing; gold: 9 per second; free-*: unlimited",
         "limit default/checkout/network: 300 per 5 minutes for each client network (/24, /64 in IPv6), "
         "which only counts (shadow mode)",
     )
