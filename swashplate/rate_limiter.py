@@ -72,7 +72,7 @@ class RateLimiter:
         self._of_routes: DomainTree | None = None
         self._erring: frozenset[Problem] = frozenset()
         self._tell_problems = ProblemLog(log, LIMIT_FILES, self._standings, lambda _: "no limit of it is in force")
-        self._stopping = False
+        self._stopping = self._stopped = False
         self._following: asyncio.Task[None] | None = None
         self.source: LimitSource | None = None
         self.source = self._source(kept)
@@ -98,6 +98,7 @@ class RateLimiter:
         if self.source is not None:
             await self.source.keep()
         self._faults.stop()
+        self._stopped = True
         await self.store.stop()
 
     @property
@@ -203,6 +204,8 @@ class RateLimiter:
             self._log.error("no answer from a source: %s; nothing of it is known yet", reason, source=LIMIT_FILES)
 
     def _store_changed(self) -> None:
+        if self._stopped:
+            return
         status: StoreStatus = self.store.status
         if status.error != self._store_error:
             if status.error:

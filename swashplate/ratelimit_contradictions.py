@@ -29,6 +29,8 @@ def limit_contradictions(settings: Settings, omitted: str = "") -> Iterator[str]
             yield f"{named(one)} says nothing without {named(other)}: give that too, or leave it out"
     if settings.ratelimit_workers > 1 and not settings.redis:
         yield f"{named('ratelimit_workers')}: processes cannot share counters in memory; give --redis, or run one"
+    if settings.ratelimit_workers > 1 and settings.ratelimit_listen.startswith("unix:"):
+        yield f"{named('ratelimit_workers')}: processes cannot share a unix socket; listen on a port, or run one"
     if settings.ratelimit_counters and not _is_loopback(settings.ratelimit_http):
         yield (
             f"{named('ratelimit_counters')} lets everybody reset counters who reaches {settings.ratelimit_http}: "

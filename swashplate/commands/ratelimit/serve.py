@@ -13,6 +13,7 @@ from swashplate import VERSION, garbage, logs
 from swashplate.options import with_settings
 from swashplate.output import UnusableError
 from swashplate.rate_limit_server import RateLimitServer
+from swashplate.rate_limit_workers import Workers
 from swashplate.ratelimit_contradictions import limit_contradictions
 from swashplate.ratelimit_settings import OF_HOST, OF_LIMITS, RATELIMIT_PREFIX
 from swashplate.settings import Settings
@@ -49,10 +50,16 @@ async def serve(settings: Settings) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    server = RateLimitServer(settings, log)
+    several = settings.ratelimit_workers > 1
+    server = Workers(settings, log) if several else RateLimitServer(settings, log)
     try:
-        listen, http = await server.start(settings.ratelimit_http)
-        log.info("serving rate limits", version=VERSION, listen=listen, http=http, host=server.host_kind)
+        if isinstance(server, Workers):
+            listen, http, host = await server.start()
+        else:
+            listen, http = await server.start(settings.ratelimit_http)
+            host = server.host_kind
+        workers = {"workers": settings.ratelimit_workers} if several else {}
+        log.info("serving rate limits", version=VERSION, listen=listen, http=http, host=host, **workers)
         await stop.wait()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)

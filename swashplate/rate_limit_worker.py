@@ -1,0 +1,95 @@
+"""One of several processes of the rate limit service, `python -m swashplate.rate_limit_worker`: started by a parent
+that tells it on standard input what to do and, by closing that, to end."""
+
+import asyncio
+import json
+import os
+import pickle
+import signal
+import struct
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import structlog
+import uvloop
+
+from swashplate import garbage, logs
+from swashplate.output import UNUSABLE, complain
+from swashplate.settings import Settings
+
+_LENGTH = struct.Struct(">I")
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """`socket` is where it has its HTTP, for its parent."""
+
+    number: int
+    settings: Settings
+    socket: Path
+
+    def packed(self) -> bytes:
+        data = pickle.dumps(self)
+        return _LENGTH.pack(len(data)) + data
+
+
+def read_order(stream: BinaryIO) -> Order:
+    """From the parent, which is this program too."""
+    (length,) = _LENGTH.unpack(stream.read(_LENGTH.size))
+    order = pickle.loads(stream.read(length))
+    assert isinstance(order, Order)
+    return order
+
+
+async def work(order: Order) -> None:
+    """Serves until SIGTERM, or until the parent is gone."""
+    # What a parent needs nothing of.
+    from swashplate.rate_limit_server import RateLimitServer
+
+    log = structlog.get_logger().bind(worker=order.number)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    # A terminal sends it to all processes; the parent passes on what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _when_closed(sys.stdin.fileno(), stop.set)
+    server = RateLimitServer(order.settings, log, reuse_port=True)
+    try:
+        listen, _ = await server.start(order.socket)
+        print(json.dumps({"listen": listen, "host": server.host_kind}), flush=True)  # noqa: T201 - told to the parent
+        await stop.wait()
+    finally:
+        await server.stop()
+
+
+def _when_closed(pipe: int, tell: Callable[[], None]) -> None:
+    """`tell` is called once nobody can write to it any more."""
+    loop = asyncio.get_running_loop()
+
+    def look() -> None:
+        if not os.read(pipe, 1024):
+            loop.remove_reader(pipe)
+            tell()
+
+    loop.add_reader(pipe, look)
+
+
+def main() -> None:
+    order = read_order(sys.stdin.buffer)
+    logs.configure(order.settings.log_level, order.settings.log_format)
+    garbage.collect_less()
+    try:
+        uvloop.run(work(order))
+    except (OSError, ValueError, LookupError) as failure:
+        complain(str(failure))
+        sys.exit(UNUSABLE)
+
+
+if __name__ == "__main__":
+    # By its name, for `Order` is pickled as one of this module.
+    from swashplate import rate_limit_worker
+
+    rate_limit_worker.main()

@@ -1,0 +1,164 @@
+"""Several processes of the rate limit service on one port, and their parent, which keeps their number."""
+
+import asyncio
+import json
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final
+
+from structlog.typing import FilteringBoundLogger
+
+from swashplate.address import Address, refuse_taken
+from swashplate.exposition import Family, Sums
+from swashplate.http_server import HttpServer
+from swashplate.rate_limit_metrics import FAMILIES
+from swashplate.rate_limit_worker import Order
+from swashplate.settings import Settings
+from swashplate.worker_pages import Asked, WorkerPages
+
+_SHORT_LIFE_S: Final = 10.0
+_LONGEST_WAIT_S: Final = 10.0
+_STOP_S: Final = 2.0
+"""What a worker may take to end beyond its own time to drain."""
+
+WORKERS: Final = Family("swashplate_ratelimit_workers", "gauge", "Processes that take calls.")
+RESTARTS: Final = Family("swashplate_ratelimit_worker_restarts_total", "counter", "Processes that ended unasked.")
+_PROCESS: Final = (
+    Family("process_start_time_seconds", "gauge", "Start time of the oldest process, in unix time.", (), "min"),
+    Family("process_max_fds", "gauge", "Maximum number of open file descriptors of each process.", (), "min"),
+)
+
+
+class WorkersFailedError(OSError):
+    """A worker could not begin; it has said why."""
+
+
+class Workers:
+    """From `start` to `stop`. Workers share the port (SO_REUSEPORT); one that ends is replaced."""
+
+    def __init__(self, settings: Settings, log: FilteringBoundLogger) -> None:
+        self._settings, self._log = settings, log
+        self._processes: dict[int, asyncio.subprocess.Process] = {}
+        self._keepers: list[asyncio.Task[None]] = []
+        self._stopping = False
+        self._restarts = 0
+        self._port: socket.socket | None = None
+        self._folder = tempfile.TemporaryDirectory(prefix="swashplate-")
+        self._sums = Sums((*FAMILIES, *_PROCESS))
+        self._last: dict[int, str] = {}
+        pages = WorkerPages(self).application()
+        self._http = HttpServer(pages, "the HTTP server of the rate limit service", "--http")
+
+    async def start(self) -> tuple[str, str, str]:
+        """Where calls and HTTP are taken, and by which host. Raises OSError, WorkersFailedError."""
+        wanted = Address.parse(self._settings.ratelimit_listen)
+        refuse_taken(wanted, "the rate limit service", "--listen")
+        self._port = _held(wanted)
+        wanted = wanted._replace(port=self._port.getsockname()[1])
+        self._settings = self._settings.model_copy(update={"ratelimit_listen": str(wanted)})
+        http = await self._http.start(self._settings.ratelimit_http)
+        numbers = range(self._settings.ratelimit_workers)
+        said = await asyncio.gather(*map(self._begin, numbers))
+        if any(one is None for one in said):
+            raise WorkersFailedError("a worker could not begin; see above")
+        self._keepers = [asyncio.create_task(self._keep(number), name=f"worker {number}") for number in numbers]
+        first = json.loads(said[0] or "{}")
+        return str(wanted), str(http), str(first["host"])
+
+    async def stop(self) -> None:
+        """Tells all to drain, and waits for them."""
+        self._stopping = True
+        for keeper in self._keepers:
+            keeper.cancel()
+        await asyncio.gather(*self._keepers, return_exceptions=True)
+        for process in self._processes.values():
+            if process.returncode is None:
+                process.send_signal(signal.SIGTERM)
+        await asyncio.gather(*map(self._ended, self._processes.values()))
+        await self._http.stop()
+        if self._port is not None:
+            self._port.close()
+        self._folder.cleanup()
+
+    # What its pages ask
+
+    @property
+    def sockets(self) -> tuple[Path, ...]:
+        """Where those that live have their pages."""
+        return tuple(map(self._socket, self._living))
+
+    async def metrics(self, asked: Asked) -> AsyncIterator[bytes]:
+        """Of all, added up."""
+        numbers = self._living
+        answers = await asyncio.gather(*(asked(self._socket(number), "/metrics") for number in numbers))
+        for number, answer in zip(numbers, answers, strict=True):
+            if answer is not None:
+                self._last[number] = answer
+        for family in self._sums.of([answer for answer in answers if answer is not None]):
+            yield family.encode()
+            await asyncio.sleep(0)
+        yield f"{WORKERS.head()}{WORKERS.name} {len(numbers)}\n".encode()
+        yield f"{RESTARTS.head()}{RESTARTS.name} {self._restarts}\n".encode()
+
+    @property
+    def _living(self) -> list[int]:
+        return [number for number, process in self._processes.items() if process.returncode is None]
+
+    def _socket(self, number: int) -> Path:
+        return Path(self._folder.name) / f"{number}.sock"
+
+    async def _begin(self, number: int) -> str | None:
+        """Starts a worker; what it says once it takes calls, None where it ended instead."""
+        path = self._socket(number)
+        path.unlink(missing_ok=True)
+        settings = self._settings
+        if settings.state is not None:
+            settings = settings.model_copy(update={"state": settings.state / f"worker-{number}"})
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "swashplate.rate_limit_worker"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        self._processes[number] = process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(Order(number, settings, path).packed())
+        return (await process.stdout.readline()).decode() or None
+
+    async def _keep(self, number: int) -> None:
+        """Another one whenever it ends; one that keeps ending waits longer each time."""
+        wait_s = 0.0
+        while True:
+            process, began = self._processes[number], time.monotonic()
+            code = await process.wait()
+            self._restarts += 1
+            self._sums.add_left(self._last.pop(number, ""))
+            wait_s = 0.0 if time.monotonic() - began > _SHORT_LIFE_S else min(max(2 * wait_s, 0.5), _LONGEST_WAIT_S)
+            self._log.error("a worker ended and is replaced", worker=number, code=code, in_seconds=wait_s)
+            await asyncio.sleep(wait_s)
+            if await self._begin(number):
+                self._log.info("a worker takes calls again", worker=number)
+
+    async def _ended(self, process: asyncio.subprocess.Process) -> None:
+        longest = self._settings.ratelimit_drain.total_seconds() + _STOP_S
+        try:
+            async with asyncio.timeout(longest):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+
+def _held(address: Address) -> socket.socket:
+    """The address, bound and not listened on: so that it is ours, and has its port, while workers come and go."""
+    family = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0][0]
+    held = socket.socket(family, socket.SOCK_STREAM)
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    held.bind((address.host, address.port))
+    return held

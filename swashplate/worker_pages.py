@@ -1,0 +1,96 @@
+"""HTTP of several workers as if they were one: metrics are added up, health is anybody's, any answers all else."""
+
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Final, Protocol
+
+import aiohttp
+from aiohttp import web
+
+from ratelimit.http.application import METRICS_TYPE, error, only_plain_requests
+
+Asked = Callable[[Path, str], Awaitable[str | None]]
+"""What a worker says at a path; None where it cannot be asked."""
+
+_TIMEOUT: Final = aiohttp.ClientTimeout(total=10, connect=2)
+_OF_CONNECTION: Final = frozenset(
+    {"connection", "keep-alive", "transfer-encoding", "content-length", "date", "server"}
+)
+
+
+class Subject(Protocol):
+    """The workers."""
+
+    @property
+    def sockets(self) -> tuple[Path, ...]: ...
+    def metrics(self, asked: Asked) -> AsyncIterator[bytes]: ...
+
+
+class WorkerPages:
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+
+    def application(self) -> web.Application:
+        """Not yet listening anywhere."""
+        app = web.Application(middlewares=[only_plain_requests], client_max_size=1024 * 1024)
+        app.add_routes(
+            [
+                web.get("/metrics", self._metrics),
+                web.get("/healthcheck", self._healthcheck),
+                web.route("*", "/{path:.*}", self._any),
+            ]
+        )
+        return app
+
+    async def _metrics(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": METRICS_TYPE})
+        await response.prepare(request)
+        async for piece in self._subject.metrics(_text):
+            await response.write(piece)
+        await response.write_eof()
+        return response
+
+    async def _healthcheck(self, request: web.Request) -> web.Response:
+        """Well where one is: the others are on their way."""
+        answer = error(500, "no worker takes calls")
+        for socket in self._subject.sockets:
+            answer = await _asked(request, socket) or answer
+            if answer.status == 200:
+                return answer
+        return answer
+
+    async def _any(self, request: web.Request) -> web.Response:
+        sockets = list(self._subject.sockets)
+        random.shuffle(sockets)
+        for socket in sockets:
+            if (answer := await _asked(request, socket)) is not None:
+                return answer
+        return error(503, "no worker answers")
+
+
+async def _asked(request: web.Request, socket: Path) -> web.Response | None:
+    """What a worker answers; None where it could not be asked."""
+    headers = {name: text for name, text in request.headers.items() if name.lower() not in _OF_CONNECTION}
+    url = f"http://worker{request.raw_path}"
+    body = await request.read()
+    try:
+        async with (
+            aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(socket)), timeout=_TIMEOUT) as session,
+            session.request(request.method, url, headers=headers, data=body) as answer,
+        ):
+            kept = {name: text for name, text in answer.headers.items() if name.lower() not in _OF_CONNECTION}
+            return web.Response(status=answer.status, body=await answer.read(), headers=kept)
+    except (aiohttp.ClientConnectionError, TimeoutError, OSError):
+        return None
+
+
+async def _text(socket: Path, path: str) -> str | None:
+    try:
+        async with (
+            aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(socket)), timeout=_TIMEOUT) as session,
+            session.get(f"http://worker{path}") as answer,
+        ):
+            return await answer.text()
+    except (aiohttp.ClientError, TimeoutError, OSError):
+        return None
