@@ -2,7 +2,7 @@
 
 import functools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
@@ -30,10 +30,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 _OVERRIDING = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 
 
-def with_settings(*names: str, omitted: str = "", file_flag: str = "--config") -> Callable[[F], F]:
+def with_settings(
+    *names: str, unlisted: Collection[str] = (), omitted: str = "", file_flag: str = "--config"
+) -> Callable[[F], F]:
     """Give a command `--config` and the options of these settings; it gets them as one `settings` argument.
 
-    Its flags leave out `omitted` at the beginning of names; `file_flag` is for where `--config` is taken.
+    Its help leaves out the options of `unlisted`. Its flags leave out `omitted` at the beginning of names;
+    `file_flag` is for where `--config` is taken.
     """
 
     def decorate(command: F) -> F:
@@ -47,7 +50,7 @@ def with_settings(*names: str, omitted: str = "", file_flag: str = "--config") -
         decorated: Any = call
         for name in reversed(names):
             if name not in ENVIRONMENT_ONLY:
-                decorated = _option(name, omitted)(decorated)
+                decorated = _option(name, omitted, hidden=name in unlisted)(decorated)
         return _config_option(file_flag)(decorated)  # type: ignore[no-any-return]
 
     return decorate
@@ -85,7 +88,7 @@ def _source(name: str) -> ParameterSource | None:
     return click.get_current_context().get_parameter_source(name)
 
 
-def _option(name: str, omitted: str) -> Callable[[F], F]:
+def _option(name: str, omitted: str, *, hidden: bool) -> Callable[[F], F]:
     field = Settings.model_fields[name]
     # `--kubernetes` alone is `--kubernetes true`.
     optional: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if field.annotation is bool else {}
@@ -101,6 +104,7 @@ def _option(name: str, omitted: str) -> Callable[[F], F]:
         default=default_text(name),
         show_default=True,
         help=field.description,
+        hidden=hidden,
     )
 
 

@@ -1,9 +1,11 @@
 """`swashplate rbac` prints what `kubectl apply` takes, for the settings given."""
 
+import click
 import yaml
 from click.testing import CliRunner
 
 from swashplate.cli import main
+from swashplate.commands import serve
 
 
 def printed(*arguments: str) -> list[dict[str, object]]:
@@ -32,3 +34,25 @@ def test_an_account_without_a_namespace_is_refused() -> None:
     done = CliRunner().invoke(main, ["rbac", "--service-account", "cp"])
     assert done.exit_code == 2
     assert "write NAMESPACE/NAME" in done.stderr
+
+
+def test_all_flags_of_serve_may_be_pasted() -> None:
+    pasted = [
+        "--kubernetes",
+        "--kubernetes-pods",
+        "--kubernetes-pod-label",
+        "app",
+        "--consul",
+        "http://127.0.0.1:8500",
+    ]
+    assert printed(*pasted) == printed("--kubernetes-pods", "true")
+    rbac = main.get_command(click.Context(main), "rbac")
+    assert rbac is not None
+    taken = {flag for parameter in rbac.params for flag in parameter.opts}
+    assert {flag for parameter in serve.command.params for flag in parameter.opts} <= taken
+
+
+def test_flags_that_change_nothing_are_not_explained() -> None:
+    said = CliRunner().invoke(main, ["rbac", "--help"]).stdout
+    assert "--kubernetes-pods" in said
+    assert "--rollout-drain" not in said
