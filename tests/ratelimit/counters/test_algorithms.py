@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ratelimit.counters.algorithms import US, State, decide
@@ -20,6 +20,7 @@ def one(states: dict[bytes, State], rule: Rule, hits: int, now_us: int, key: byt
     return outcome
 
 
+@settings(deadline=None)
 @given(HISTORIES, st.integers(0, 20), st.sampled_from([1, 7, 60]), st.booleans())
 def test_a_fixed_window_counts_what_came_in_it(
     history: list[tuple[int, int]], limit: int, seconds: int, charge: bool
@@ -37,6 +38,7 @@ def test_a_fixed_window_counts_what_came_in_it(
         assert found[:5] == (over, before, after, max(0, limit - after), reset_s)
 
 
+@settings(deadline=None)
 @given(HISTORIES, st.integers(0, 20), st.sampled_from([1, 16, 60]))
 def test_a_sliding_window_never_passes_more_than_its_limit_and_forgets_in_time(
     history: list[tuple[int, int]], limit: int, seconds: int
@@ -59,6 +61,7 @@ def test_a_sliding_window_never_passes_more_than_its_limit_and_forgets_in_time(
             assert possible + hits > limit
 
 
+@settings(deadline=None)
 @given(HISTORIES, st.integers(1, 20), st.sampled_from([1, 7, 60]), st.integers(0, 30))
 def test_a_token_bucket_is_what_fractions_say(
     history: list[tuple[int, int]], limit: int, seconds: int, burst: int
@@ -80,6 +83,7 @@ def test_a_token_bucket_is_what_fractions_say(
         assert until_full <= found.reset_s <= until_full + 1
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 3 * US), min_size=1, max_size=60), st.integers(1, 9), st.integers(1, 9))
 def test_who_keeps_asking_a_bucket_passes_as_often_as_tokens_come(pauses: list[int], limit: int, burst: int) -> None:
     rule, states, now_us, passed = Rule(limit, 1, Algorithm.TOKEN_BUCKET, burst), {}, NOW_US, 0
@@ -102,6 +106,7 @@ RULES = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(
     st.lists(RULES, min_size=3, max_size=3),
     st.lists(st.tuples(st.integers(0, 2 * US), st.lists(st.integers(0, 4), min_size=3, max_size=3)), max_size=15),

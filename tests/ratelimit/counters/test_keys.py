@@ -1,6 +1,6 @@
 """Names of counters: no two share one, and all can be read."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from redis.crc import key_slot
 
@@ -21,12 +21,14 @@ RULES = [
 NAMES = st.tuples(TEXTS, IDENTITIES, st.sampled_from(RULES))
 
 
+@settings(deadline=None)
 @given(NAMES, NAMES, st.sampled_from(HashTag))
 def test_two_counters_have_one_key_only_where_they_are_one(one: tuple, other: tuple, tag: HashTag) -> None:  # type: ignore[type-arg]
     keys = Keys(hash_tag=tag)
     assert (keys.key(*one) == keys.key(*other)) == (one == other)
 
 
+@settings(deadline=None)
 @given(NAMES, st.sampled_from(HashTag))
 def test_a_key_can_be_read(name: tuple, tag: HashTag) -> None:  # type: ignore[type-arg]
     domain, identity, rule = name
@@ -36,6 +38,7 @@ def test_a_key_can_be_read(name: tuple, tag: HashTag) -> None:  # type: ignore[t
     assert keys.read(key) == (domain, window_code(rule), identity)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=20))
 def test_what_is_no_key_is_read_as_none(text: bytes) -> None:
     assert Keys().read(text) is None
@@ -43,6 +46,7 @@ def test_what_is_no_key_is_read_as_none(text: bytes) -> None:
     assert read is None or read.domain in text.decode()
 
 
+@settings(deadline=None)
 @given(TEXTS, IDENTITIES, IDENTITIES)
 def test_the_domain_alone_chooses_the_slot_where_it_is_told_to(domain: str, one: tuple, other: tuple) -> None:  # type: ignore[type-arg]
     keys = Keys(hash_tag=HashTag.DOMAIN)

@@ -4,7 +4,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ratelimit.counters.check import Algorithm, Calendar, Rule
@@ -15,6 +15,7 @@ ZONES = ["UTC", "Europe/Berlin", "America/New_York", "America/Sao_Paulo", "Pacif
 UNITS = [Unit.DAY, Unit.WEEK, Unit.MONTH, Unit.YEAR]
 
 
+@settings(deadline=None)
 @given(st.integers(946_684_800, 2_524_608_000), st.sampled_from(UNITS), st.sampled_from(ZONES), st.integers(1, 5))
 def test_windows_follow_on_each_other_and_have_now_in_them(now_s: int, unit: Unit, zone: str, multiple: int) -> None:
     calendar = Calendar(unit, zone, multiple)
