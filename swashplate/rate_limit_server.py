@@ -25,6 +25,7 @@ from swashplate.http_server import HttpServer
 from swashplate.rate_limit_metrics import RateLimitMetrics
 from swashplate.rate_limit_services import Beside
 from swashplate.rate_limiter import RateLimiter
+from swashplate.route_limit_files import RouteLimitFiles
 from swashplate.settings import Settings
 from xds.host.rpc import Ending
 
@@ -41,6 +42,11 @@ class RateLimitServer:
         for warning in self._kept.warnings if self._kept else ():
             log.warning("state directory", reason=warning)
         self.limiter = RateLimiter(settings, log, self._kept)
+        self._routes: RouteLimitFiles | None = None
+        if settings.routes is not None:
+            self._routes = RouteLimitFiles(
+                settings.routes, settings.namespace, self._kept, log, self.limiter.use_routes
+            )
         self._ending = Ending()
         self._host = self._make_host()
         self._metrics = RateLimitMetrics(self.limiter, self._host.kind, lambda: self._host.counts)
@@ -58,6 +64,8 @@ class RateLimitServer:
         if not listen.startswith("unix:") and not self._reuse_port:
             refuse_taken(Address.parse(listen), "the rate limit service", "--listen")
         await self.limiter.start()
+        if self._routes is not None:
+            await self._routes.start()
         port = await self._host.start()
         grpc = str(Address.parse(listen)._replace(port=port)) if port else listen
         if isinstance(http, Path):
@@ -72,6 +80,8 @@ class RateLimitServer:
         await self._host.stop(self._settings.ratelimit_drain.total_seconds())
         await self._http.stop()
         await self.limiter.stop()
+        if self._routes is not None:
+            await self._routes.stop()
         if self._kept is not None:
             self._kept.close()
 
@@ -91,7 +101,7 @@ class RateLimitServer:
 
     @property
     def unready(self) -> tuple[str, ...]:
-        return self.limiter.unready
+        return (*(self._routes.unready if self._routes is not None else ()), *self.limiter.unready)
 
     async def metrics(self) -> AsyncIterator[bytes]:
         """Those of the service, and of the process."""
@@ -105,7 +115,7 @@ class RateLimitServer:
 
     def _make_host(self) -> GrpcioHost | NativeHost:
         settings, limiter = self._settings, self.limiter
-        beside = Beside(lambda: limiter.why_not_ready, self._ending)
+        beside = Beside(lambda: "; ".join(self.unready) or None, self._ending)
         decide, gate, limits, tls = limiter.core.decide, limiter.gate, host_limits(settings), tls_files(settings)
         if choice.chosen(settings.ratelimit_host) == "native":
             return NativeHost(

@@ -21,18 +21,19 @@ from swashplate.settings import Settings
 
 @click.command(name="serve", short_help="Run the rate limit service.")
 @with_settings(
-    *OF_LIMITS, *OF_HOST, "state", "identifier", "log_level", "log_format",
+    *OF_LIMITS, *OF_HOST, "routes", "namespace", "state", "identifier", "log_level", "log_format",
     omitted=RATELIMIT_PREFIX, file_flag="--settings",
 )  # fmt: skip
 def command(settings: Settings) -> None:
-    """Run Envoy's rate limit service: follow limit files, and answer.
+    """Run Envoy's rate limit service: follow limit files, and the limits of route files, and answer.
 
     \b
     swashplate ratelimit serve --config limits
+    swashplate ratelimit serve --routes routes
     swashplate ratelimit serve --config limits --redis redis://127.0.0.1:6379 --workers 2
     """
-    if settings.ratelimit_config is None:
-        raise click.UsageError("there are no limits to serve: give --config")
+    if settings.ratelimit_config is None and settings.routes is None:
+        raise click.UsageError("there are no limits to serve: give --config or --routes")
     if lines := list(limit_contradictions(settings, RATELIMIT_PREFIX)):
         raise click.UsageError("\n".join(lines))
     logs.configure(settings.log_level, settings.log_format)
