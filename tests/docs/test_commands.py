@@ -9,7 +9,7 @@ import pytest
 from swashplate.cli import COMMANDS, main
 from tests.docs.pages import ROOT, Page, pages, words, written_by_hand
 
-NOT_OURS = frozenset({"--mode", "--disable-hot-restart", "--base-id"})
+NOT_OURS = frozenset({"--mode", "--disable-hot-restart", "--base-id", "--overwrite"})
 """Flags of other programs that the prose speaks of."""
 
 
