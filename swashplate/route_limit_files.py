@@ -70,8 +70,12 @@ class RouteLimitFiles:
             self._use(self._limits.tree)
 
     def _unreadable(self, reason: str) -> None:
-        known = "what was last good stays in force" if self._source.freshness.ready else "nothing of it is known yet"
-        self._log.error("no answer from a source: %s; " + known, reason, source=ROUTE_FILES)
+        if self._source.freshness.ready:
+            self._log.error(
+                "no answer from a source: %s; what was last good stays in force", reason, source=ROUTE_FILES
+            )
+        else:
+            self._log.error("no answer from a source: %s; nothing of it is known yet", reason, source=ROUTE_FILES)
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and (failure := task.exception()) is not None:
