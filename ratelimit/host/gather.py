@@ -45,6 +45,11 @@ class _Gathered:
     def flush(self) -> None:
         """Each answer wakes its own caller."""
 
+    def give_up(self) -> None:
+        """A bug: nobody is to wait for ever."""
+        for call in range(len(self._answered)):
+            self._settle(call, Failure(Status.INTERNAL, "the call could not be decided"))
+
     def _settle(self, call: int, answer: Answer) -> None:
         answered = self._answered[call]
         if not answered.done():
@@ -85,13 +90,22 @@ class Gatherer:
         else:
             self._gate.when_open(self._take)
 
+    def _hand_over(self, turn: _Gathered) -> None:
+        try:
+            self._decide(turn)
+        except BaseException:
+            turn.give_up()
+            raise
+
     def _take(self) -> None:
         self._scheduled = False
         if self._gate.open:
             calls = list(islice(self._waiting.items(), MOST_A_TURN))
             for answered, _ in calls:
                 del self._waiting[answered]
+            if self._waiting:
+                self._schedule()
             if calls:
-                self._decide(_Gathered(calls))
-        if self._waiting:
+                self._hand_over(_Gathered(calls))
+        elif self._waiting:
             self._schedule()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from ratelimit.core.call import Turn
+from ratelimit.core.call import Status, Turn
 from ratelimit.host.counts import HostCounts
 from ratelimit.host.gate import Gate
 from ratelimit.host.gather import Answer, Failure
@@ -134,10 +134,14 @@ class NativeHost:
         turn = host.take(MOST_A_TURN, asyncio.get_running_loop().time())
         if turn is None:
             return
-        if self._beside and any(turn.methods):
-            self._answer_others(turn)
-        else:
-            self._decide(turn)
+        try:
+            if self._beside and any(turn.methods):
+                self._answer_others(turn)
+            else:
+                self._decide(turn)
+        except BaseException:
+            _give_up(turn)
+            raise
 
     def _answer_others(self, turn: "grpchost.Turn") -> None:
         methods, messages = turn.methods, turn.messages
@@ -158,6 +162,14 @@ class NativeHost:
     def _reload(self, material: TlsMaterial) -> None:
         if self._host is not None:
             self._host.reload_tls(_tls(material))
+
+
+def _give_up(turn: "grpchost.Turn") -> None:
+    """A bug: nobody is to wait for what the traceback keeps alive."""
+    for call in range(len(turn)):
+        with suppress(ValueError):
+            turn.fail(call, Status.INTERNAL, "the call could not be decided")
+    turn.flush()
 
 
 def _tls(material: TlsMaterial) -> "grpchost.Tls":

@@ -1,0 +1,105 @@
+"""How a host begins and ends, whichever it is."""
+
+import asyncio
+import socket
+import time
+from pathlib import Path
+
+import grpc
+import pytest
+
+from ratelimit.host.choice import Kind, chosen, has_native
+from tests.e2e.harness.wait import until
+from tests.ratelimit.host.both import Call, Site, calling, echo, outcomes
+
+CODE = grpc.StatusCode
+
+
+async def test_calls_under_way_are_answered_before_it_stops(site: Site, call: Call) -> None:
+    answer = asyncio.create_task(_awaited(call(b"x", timeout=20)))
+    await site.core.has(1)
+    began = time.monotonic()
+    stopping = asyncio.create_task(site.host.stop(20))
+    done, _ = await asyncio.wait({stopping}, timeout=0.2)
+    assert not done
+    echo(site.core.turns[0])
+    assert await answer == b"x"
+    await stopping
+    assert time.monotonic() - began < 15
+
+
+async def test_a_call_that_is_never_answered_does_not_keep_it(site: Site, call: Call) -> None:
+    answer = asyncio.create_task(_awaited(call(b"x", timeout=20)))
+    await site.core.has(1)
+    await site.host.stop(0.2)
+    (code,) = await outcomes(answer)
+    assert code in (CODE.UNAVAILABLE, CODE.CANCELLED)
+
+
+async def test_stopped_it_takes_nobody(site: Site) -> None:
+    site.core.echoes = True
+    await site.host.stop(0)
+    async with site.channel() as channel:
+        assert await outcomes(calling(channel)(b"x", timeout=20)) == [CODE.UNAVAILABLE]
+
+
+async def test_it_may_be_stopped_twice_or_without_a_start(kind: Kind) -> None:
+    site = Site(kind)
+    await site.host.stop(0)
+    site = Site(kind)
+    await site.start()
+    await site.host.stop(0)
+    await site.host.stop(0)
+
+
+async def test_an_address_that_is_taken_is_said(kind: Kind) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        listen = f"127.0.0.1:{taken.getsockname()[1]}"
+        site = Site(kind, listen)
+        with pytest.raises(OSError, match=listen):
+            await site.host.start()
+        await site.host.stop(0)
+
+
+async def test_it_listens_on_a_unix_socket(kind: Kind, tmp_path: Path) -> None:
+    site = Site(kind, f"unix:{tmp_path}/socket")
+    site.core.echoes = True
+    await site.start()
+    # grpcio's own word for the authority of a socket is none that HTTP allows.
+    async with site.channel(options=(("grpc.default_authority", "localhost"),)) as channel:
+        assert await calling(channel)(b"x", timeout=20) == b"x"
+    await site.host.stop(0)
+
+
+async def test_two_share_a_port_where_both_allow_it(kind: Kind) -> None:
+    first = Site(kind, reuse_port=True)
+    await first.start()
+    second = Site(kind, first.listen, reuse_port=True)
+    await second.start()
+    for site in (first, second):
+        site.core.echoes = True
+
+    async def both_served() -> bool:
+        # Which of the two gets a connection is the kernel's choice.
+        async with first.channel() as channel:
+            await calling(channel)(b"x", timeout=20)
+        return bool(first.core.turns and second.core.turns)
+
+    await until(both_served, "a call at each")
+    for site in (first, second):
+        await site.host.stop(0)
+
+
+def test_the_native_host_is_taken_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert chosen("auto") == ("native" if has_native() else "grpcio")
+    assert chosen("grpcio") == "grpcio"
+    monkeypatch.setattr("ratelimit.host.choice.find_spec", lambda _: None)
+    assert chosen("auto") == "grpcio"
+    with pytest.raises(LookupError, match="grpchost is not installed"):
+        chosen("native")
+
+
+async def _awaited(answer: object) -> bytes:
+    return await answer  # type: ignore[no-any-return, misc]

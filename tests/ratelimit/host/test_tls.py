@@ -1,0 +1,99 @@
+"""TLS of a host, whichever it is: who is let in, and certificates that are replaced."""
+
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from ratelimit.host.choice import Kind
+from ratelimit.host.tls import TlsError, TlsFiles
+from tests.ratelimit.host.both import Site, calling, outcomes
+
+FILES = Path(__file__).parents[2] / "e2e" / "tls"
+CODE = grpc.StatusCode
+
+
+def material(name: str) -> tuple[bytes, bytes]:
+    return (FILES / f"{name}.key").read_bytes(), (FILES / f"{name}.pem").read_bytes()
+
+
+def dial(site: Site, name: str, *, client: bool = False) -> Any:
+    """A channel that expects a server of this name."""
+    roots = (FILES / "ca.pem").read_bytes() + (FILES / "rotated.pem").read_bytes()
+    key, certificate = material("server") if client else (None, None)
+    credentials = grpc.ssl_channel_credentials(roots, key, certificate)
+    return site.channel(credentials=credentials, options=(("grpc.ssl_target_name_override", name),))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> TlsFiles:
+    for suffix in ("key", "pem"):
+        shutil.copy(FILES / f"server.{suffix}", tmp_path / f"tls.{suffix}")
+    return TlsFiles(tmp_path / "tls.pem", tmp_path / "tls.key")
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+async def secure(kind: Kind, files: TlsFiles, said: list[str]) -> AsyncIterator[Site]:
+    site = Site(kind, tls=files, on_tls=said.append)
+    site.core.echoes = True
+    await site.start()
+    yield site
+    await site.host.stop(0)
+
+
+async def test_calls_come_by_tls_and_not_without(secure: Site) -> None:
+    async with dial(secure, "secure.internal") as channel:
+        assert await calling(channel)(b"x", timeout=20) == b"x"
+    async with secure.channel() as channel:
+        assert await outcomes(calling(channel)(b"x", timeout=20)) == [CODE.UNAVAILABLE]
+
+
+async def test_a_replaced_certificate_is_what_new_connections_get(
+    secure: Site, files: TlsFiles, said: list[str]
+) -> None:
+    async with dial(secure, "secure.internal") as old:
+        assert await calling(old)(b"x", timeout=20) == b"x"
+        shutil.copy(FILES / "rotated.pem", files.certificates)
+        assert secure.host._watch is not None
+        secure.host._watch.look()
+        assert len(said) == 1
+        assert "of" in said[0]
+        assert str(files.certificates) in said[0]
+        async with dial(secure, "secure.internal") as between:
+            assert await calling(between)(b"y", timeout=20) == b"y"
+        shutil.copy(FILES / "rotated.key", files.key)
+        secure.host._watch.look()
+        assert said[1:] == [""]
+        async with dial(secure, "rotated.internal") as new:
+            assert await calling(new)(b"z", timeout=20) == b"z"
+        assert await calling(old)(b"x", timeout=20) == b"x"
+
+
+async def test_only_callers_with_a_certificate_are_let_in_where_they_are_asked_for_one(
+    kind: Kind, files: TlsFiles
+) -> None:
+    site = Site(kind, tls=TlsFiles(files.certificates, files.key, FILES / "ca.pem"))
+    site.core.echoes = True
+    await site.start()
+    async with dial(site, "secure.internal", client=True) as channel:
+        assert await calling(channel)(b"x", timeout=20) == b"x"
+    async with dial(site, "secure.internal") as channel:
+        assert await outcomes(calling(channel)(b"x", timeout=20)) == [CODE.UNAVAILABLE]
+    assert site.core.messages == [b"x"]
+    await site.host.stop(0)
+
+
+async def test_files_that_do_not_go_together_are_told_at_the_start(kind: Kind, files: TlsFiles) -> None:
+    shutil.copy(FILES / "rotated.key", files.key)
+    site = Site(kind, tls=files)
+    with pytest.raises(TlsError, match=str(files.key)):
+        await site.host.start()
+    await site.host.stop(0)
