@@ -158,6 +158,15 @@ def test_metadata_tells_overrides_and_both_options_together() -> None:
     }
 
 
+def test_a_descriptor_that_is_over_one_of_its_limits_was_not_passed() -> None:
+    limits = LIMITS.replace("  - key: several", "  - key: several\n    metadata: {tier: gold}")
+    core = core_of(limits, Options(dynamic_metadata=True))
+    assert _metadata(ask(core, request("several=a", hitsAddend=5)))["metadata"] == {"tier": "gold"}
+    over = ask(core, request("several=a"))
+    assert [status.current_limit.name for status in over.statuses] == ["per second"]
+    assert "metadata" not in _metadata(over)
+
+
 def test_refunds_are_given_back_and_never_denied() -> None:
     core = core_of(LIMITS)
     back = descriptor_of("user=a", isNegativeHits=True, hitsAddend="2")

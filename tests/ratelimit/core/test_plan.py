@@ -25,6 +25,9 @@ descriptors:
     descriptors:
       - {key: path, detailed_metric: true, rate_limit: {unit: minute, requests_per_unit: 3}}
   - {key: free, rate_limit: {unlimited: true}}
+  - key: told
+    value_to_metric: true
+    rate_limits: [{unit: minute, requests_per_unit: 3}, {unit: day, requests_per_unit: 9}]
 """
 
 
@@ -128,6 +131,8 @@ def test_statistics_of_values_are_told_where_the_file_asks_for_them() -> None:
     stats = RateLimitStats()
     plan = plan_of(request("deep=x path=/a", "user=a"), stats=stats)
     assert [asked.counts.path for asked in plan.asked] == ["deep_x.path_/a", "user"]
+    plan = plan_of(request("told=x"), stats=stats)
+    assert [asked.counts.path for asked in plan.asked] == ["told_x[minute]", "told_x[day]"]
 
 
 TOO_LARGE = Bounds(request_bytes=400, descriptors=3, entries=2, text=20)
@@ -155,6 +160,13 @@ def test_bad_and_too_large_requests_are_invalid(message: bytes, reason: str) -> 
     assert ended[0] is Status.INVALID_ARGUMENT
     assert reason in ended[1]
     assert core.stats.failed[Status.INVALID_ARGUMENT] == 1
+
+
+def test_entries_are_bounded_however_long_texts_may_be() -> None:
+    core = core_of(LIMITS, Options(bounds=Bounds(entries=2, text=1_000)))
+    (ended,) = decided(core, request("a b c"))
+    assert isinstance(ended, tuple)
+    assert "3 entries, at most 2" in ended[1]
 
 
 def test_requests_at_the_bounds_are_taken() -> None:
