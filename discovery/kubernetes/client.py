@@ -1,6 +1,7 @@
 """Kubernetes' HTTP API: lists and watches, as bytes."""
 
 import asyncio
+import random
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -13,8 +14,15 @@ import msgspec
 from yarl import URL
 
 from discovery.kubernetes.credentials import Credentials, CredentialSource
-from discovery.kubernetes.errors import ApiError, CredentialsError, MalformedError, UnreachableError
+from discovery.kubernetes.errors import (
+    ApiError,
+    CredentialsError,
+    KubernetesError,
+    MalformedError,
+    UnreachableError,
+)
 from discovery.kubernetes.objects import Object
+from discovery.kubernetes.presence import PATH, PATIENCE_S, Presence
 
 LISTS_AT_ONCE: Final = 4
 """Bounds what pages under way take of memory. Watches are not counted: they only wait."""
@@ -35,6 +43,14 @@ class Api(Protocol):
         self, path: str, params: Mapping[str, str], *, metadata_only: bool = False
     ) -> AbstractAsyncContextManager[AsyncIterator[Sequence[bytes]]]:
         """The stream's lines, those that came together in one go. It ends when the server ends it."""
+        ...
+
+
+class Server(Api, Protocol):
+    """What the source needs of one, besides."""
+
+    async def answers(self) -> bool:
+        """Whether it is there, and can answer. Never raises KubernetesError."""
         ...
 
 
@@ -82,9 +98,17 @@ _STATUS: Final = msgspec.json.Decoder(Status)
 class Client:
     """One cluster's API, with one session; use it as an async context manager."""
 
-    def __init__(self, credentials: CredentialSource, *, timeouts: Timeouts = Timeouts()) -> None:
+    def __init__(
+        self,
+        credentials: CredentialSource,
+        *,
+        timeouts: Timeouts = Timeouts(),
+        presence: Presence | None = None,
+    ) -> None:
+        """`presence` is told of requests that are not answered."""
         self._credentials = credentials
         self._timeouts = timeouts
+        self._presence = presence or Presence(random.uniform)
         self._lists = asyncio.Semaphore(LISTS_AT_ONCE)
         self._session: aiohttp.ClientSession | None = None
 
@@ -113,6 +137,16 @@ class Client:
         headers = {"Accept": _accept("PartialObjectMetadataList" if metadata_only else ""), "Accept-Encoding": "gzip"}
         async with self._lists, self._answer(path, params, headers, timeout) as response:
             return await response.read()
+
+    async def answers(self) -> bool:
+        """Whether the server is there: whoever refuses us is, but what answers 5xx may be a proxy before nothing."""
+        try:
+            async with self._answer(PATH, {}, {}, aiohttp.ClientTimeout(PATIENCE_S)):
+                return True
+        except ApiError as error:
+            return error.status < 500
+        except KubernetesError:
+            return False
 
     @asynccontextmanager
     async def watch(
@@ -171,7 +205,7 @@ class Client:
         if self._session is None:
             raise UnreachableError("the client is closed")
         authorization = {"Authorization": credentials.authorization} if credentials.authorization else {}
-        async with asyncio.timeout(self._timeouts.connect_s + self._timeouts.answer_s):
+        async with self._presence.unanswered(self._timeouts.connect_s + self._timeouts.answer_s):
             return await self._session.get(
                 URL(credentials.server + path),
                 params=params,

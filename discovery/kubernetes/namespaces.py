@@ -53,6 +53,7 @@ class Namespaces:
                 now=reading.now,
                 uniform=reading.uniform,
                 ask_again_s=reading.ask_again_s,
+                presence=reading.presence,
             )
         for namespace in settings.namespaces or (() if settings.namespace_selector else (ALL,)):
             self._add(namespace)

@@ -24,6 +24,7 @@ from discovery.kubernetes.errors import ApiError, KubernetesError, MalformedErro
 from discovery.kubernetes.list_watch import Event, Listing, ListWatch
 from discovery.kubernetes.mirror import Mirror, listing_of
 from discovery.kubernetes.objects import Key, Resource, T
+from discovery.kubernetes.presence import Presence
 from operator_files.follow import Freshness
 
 ASK_AGAIN_S: Final = 5.0
@@ -35,7 +36,7 @@ STEADY_S: Final = 2.0
 """A watch that lives as long as this works; one that does not is a failure, even where it ended well."""
 WATCH_S: Final = (300.0, 600.0)
 UNREACHABLE_S: Final = 10.0
-"""The longest wait while nothing answers: such attempts cost the server nothing, and its return is seen soon."""
+"""The longest wait while nothing answers, should nobody notice that the server is back."""
 DOUBTED_S: Final = (30.0, 60.0)
 """How often an empty list is asked for again that nobody believes."""
 QUIET_ATTEMPTS: Final = 3
@@ -66,8 +67,10 @@ class Reflector(Generic[T]):
         now: Callable[[], float] = time.time,
         uniform: Callable[[float, float], float] = random.uniform,
         ask_again_s: float = ASK_AGAIN_S,
+        presence: Presence | None = None,
     ) -> None:
         """`earlier_life`: a store has something of these objects, so the first list is asked for a second time too.
+        `presence` is shared by all that ask one server; it ends waits when the server is back.
 
         All callbacks run on the event loop. `on_batch` comes after `objects` has the changes, and once, maybe without
         any, for the first list; `on_state` whenever `freshness` changed in more than its time; `on_unread` tells of
@@ -81,6 +84,7 @@ class Reflector(Generic[T]):
         self._on_batch, self._on_state = on_batch, on_state
         self._now, self._uniform, self._ask_again_s = now, uniform, ask_again_s
         self._backoff = Backoff(uniform)
+        self._presence = presence or Presence(uniform)
         self._version = ""
         self._streams = True
         self._interrupted = self._lived = self._expired = False
@@ -124,12 +128,22 @@ class Reflector(Generic[T]):
     async def _follow(self) -> None:
         while True:
             self._lived = False
+            returns = self._presence.returns
             try:
                 await self._turn()
-                wait = self._ended(None)
+                wait, asked_for = self._ended(None), 0.0
             except KubernetesError as error:
-                wait = self._ended(error)
-            await asyncio.sleep(wait)
+                wait, asked_for = self._ended(error), _retry_after_s(error)
+                if wait and (isinstance(error, UnreachableError) or _is_servers(error)):
+                    self._presence.doubt()
+            await self._rest(wait, asked_for, returns)
+
+    async def _rest(self, seconds: float, at_least: float, returns: int) -> None:
+        """`returns`: how often the server had come back when it was asked last."""
+        await asyncio.sleep(min(seconds, at_least))
+        await self._presence.rest(max(0.0, seconds - at_least), returns)
+        if self._presence.returns != returns:
+            self._backoff.reset()
 
     async def _turn(self) -> None:
         """One connection's life: what is needed before a watch, and the watch to its end."""
@@ -313,6 +327,10 @@ def _set(event: asyncio.Event, value: bool) -> None:
 
 def _advice(error: KubernetesError) -> str:
     return _ADVICE.get(error.status, "") if isinstance(error, ApiError) else ""
+
+
+def _is_servers(error: KubernetesError) -> bool:
+    return isinstance(error, ApiError) and error.status >= 500
 
 
 def _retry_after_s(error: KubernetesError | None) -> float:

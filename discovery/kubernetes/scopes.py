@@ -22,6 +22,7 @@ from discovery.kubernetes.objects import (
     Resource,
     Service,
 )
+from discovery.kubernetes.presence import Presence
 from discovery.kubernetes.reflector import Reflector
 from discovery.kubernetes.settings import KubernetesSettings
 from mesh.service import ServiceName
@@ -55,6 +56,7 @@ class Reading(NamedTuple):
     now: Callable[[], float]
     uniform: Callable[[float, float], float]
     ask_again_s: float
+    presence: Presence
 
 
 class Earlier(NamedTuple):
@@ -234,6 +236,7 @@ class Scope:
             now=self._reading.now,
             uniform=self._reading.uniform,
             ask_again_s=self._reading.ask_again_s,
+            presence=self._reading.presence,
         )
         return _Followed(reflector, take, answers, needed)
 

@@ -7,11 +7,12 @@ from contextlib import AsyncExitStack
 from typing import Final
 
 from discovery.kept import KeptServices
-from discovery.kubernetes.client import Api, Client
+from discovery.kubernetes.client import Client, Server
 from discovery.kubernetes.credentials import CredentialSource
 from discovery.kubernetes.index import PodIndex, ServiceIndex
 from discovery.kubernetes.namespaces import Namespaces
 from discovery.kubernetes.objects import Key
+from discovery.kubernetes.presence import Presence
 from discovery.kubernetes.reflector import ASK_AGAIN_S
 from discovery.kubernetes.scopes import Earlier, News, Reading, Scope
 from discovery.kubernetes.settings import KubernetesSettings
@@ -49,7 +50,7 @@ class KubernetesSource:
         on_error: Callable[[str], None],
         on_routes: Callable[[Mapping[ServiceName, ServiceRoutes | None]], None],
         on_notes: Callable[[], None] = lambda: None,
-        api: Api | None = None,
+        api: Server | None = None,
         uniform: Callable[[float, float], float] = random.uniform,
         ask_again_s: float = ASK_AGAIN_S,
     ) -> None:
@@ -60,7 +61,12 @@ class KubernetesSource:
         self.held_files: tuple[str, ...] = ()
         self._feed = feed
         self._on_error, self._on_routes, self._on_notes = on_error, on_routes, on_notes
-        self._client = Client(CredentialSource(settings.kubeconfig, settings.context)) if api is None else None
+        self._presence = Presence(uniform)
+        self._client: Client | None = None
+        if api is None:
+            credentials = CredentialSource(settings.kubeconfig, settings.context)
+            api = self._client = Client(credentials, presence=self._presence)
+        self._api = api
         self._index = PodIndex(settings) if settings.pods else ServiceIndex(settings)
         self._kept = KeptServices(store, KIND)
         self._splits = Splits(store if settings.nelson else None)
@@ -70,7 +76,7 @@ class KubernetesSource:
         kept = {name: service for name, service in self._kept.load().items() if _is_read(name, settings)}
         self._namespaces = Namespaces(
             self._index,
-            Reading(api or self._api, settings, self._state_changed, on_error, now, uniform, ask_again_s),
+            Reading(api, settings, self._state_changed, on_error, now, uniform, ask_again_s, self._presence),
             self._news,
             self._gone,
             earlier=Earlier(
@@ -125,6 +131,7 @@ class KubernetesSource:
             if self._client is not None:
                 await stack.enter_async_context(self._client)
             tasks = await stack.enter_async_context(asyncio.TaskGroup())
+            tasks.create_task(self._presence.run(self._api.answers))
             tasks.create_task(self._kept.run(self._feed))
             tasks.create_task(self._splits.run())
             tasks.create_task(self._publish_what_comes())
@@ -146,11 +153,6 @@ class KubernetesSource:
             self._namespaces.confirm_missing()
         await self.keep()
         return confirmed | routes.keys()
-
-    @property
-    def _api(self) -> Api:
-        assert self._client is not None
-        return self._client
 
     def _remember(self, kept: Mapping[ServiceName, Service]) -> None:
         """What an earlier life knew is served at once; its pods' labels stand in until something tells of them."""

@@ -11,7 +11,7 @@ import kmock
 import pytest
 from aiohttp import web
 
-from discovery.kubernetes.client import Client, Timeouts
+from discovery.kubernetes.client import LISTS_AT_ONCE, Client, Timeouts
 from discovery.kubernetes.credentials import CredentialSource
 from discovery.kubernetes.errors import ApiError, CredentialsError, MalformedError, UnreachableError
 from tests.e2e.harness.ports import free_port
@@ -40,10 +40,12 @@ async def client(kmock: kmock.RawHandler, tmp_path: Path) -> AsyncIterator[Clien
 
 
 @asynccontextmanager
-async def serving(handler: Handler, tmp_path: Path, timeouts: Timeouts = LONG, **user: str) -> AsyncIterator[Client]:
+async def serving(
+    handler: Handler, tmp_path: Path, timeouts: Timeouts = LONG, *, path: str = PATH, **user: str
+) -> AsyncIterator[Client]:
     """A client at a server of our own: for connections that hang or break, which kmock does not do."""
     app = web.Application()
-    app.router.add_get(PATH, handler)
+    app.router.add_get(path, handler)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     port = free_port()
@@ -258,3 +260,37 @@ async def test_redirects_do_not_take_the_token_elsewhere(client: Client, kmock: 
         await client.get(PATH, {})
     assert refused.value.status == 302
     assert len(kmock) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "there"), [(200, True), (401, True), (403, True), (404, True), (429, True), (500, False), (502, False)]
+)
+async def test_who_refuses_us_is_there_and_who_cannot_answer_is_not(
+    client: Client, kmock: kmock.RawHandler, status: int, there: bool
+) -> None:
+    kmock["get /readyz"] << status << "says the test"
+    assert await client.answers() is there
+
+
+async def test_who_accepts_and_says_nothing_is_not_there_even_while_all_lists_hang(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("discovery.kubernetes.client.PATIENCE_S", 0.2)
+    answering = asyncio.Event()
+
+    async def handler(_: web.Request) -> web.StreamResponse:
+        await answering.wait()
+        return web.Response(text="{}")
+
+    async with serving(handler, tmp_path, path="/{tail:.*}") as client:
+        lists = [asyncio.create_task(client.get(PATH, {})) for _ in range(LISTS_AT_ONCE)]
+        await asyncio.sleep(0)
+        assert not await client.answers()
+        answering.set()
+        assert await client.answers()
+        await asyncio.gather(*lists)
+
+
+async def test_nobody_there_is_not_there(tmp_path: Path) -> None:
+    async with Client(kubeconfig(tmp_path / "config", f"http://127.0.0.1:{free_port()}")) as client:
+        assert not await client.answers()

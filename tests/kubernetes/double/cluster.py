@@ -1,12 +1,13 @@
 """A cluster of several resources and namespaces: a model API for each path that is asked for."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import msgspec
 
-from discovery.kubernetes.errors import KubernetesError
+from discovery.kubernetes.errors import ApiError, KubernetesError
 from discovery.kubernetes.objects import (
     ENDPOINT_SLICES,
     NAMESPACES,
@@ -20,6 +21,7 @@ from discovery.kubernetes.objects import (
     Pod,
     Service,
 )
+from discovery.kubernetes.presence import PATH, PATIENCE_S
 from tests.kubernetes.double.model import ModelApi
 
 _PLURALS: dict[type[Known], str] = {
@@ -44,10 +46,13 @@ class _PathApi(ModelApi):
 
 
 class Cluster:
-    """Implements `discovery.kubernetes.client.Api`. Selectors are for the test to mind: it puts what they select."""
+    """Implements `discovery.kubernetes.client.Server`. Selectors are for the test to mind: it puts what they select.
+
+    `presence` is what is asked whether the server is there at all."""
 
     def __init__(self) -> None:
         self._paths: dict[str, _PathApi] = {}
+        self.presence = self.at(PATH)
 
     def put(self, *objects: Known) -> None:
         """Makes or changes objects, in this order."""
@@ -94,6 +99,16 @@ class Cluster:
         self, path: str, params: Mapping[str, str], *, metadata_only: bool = False
     ) -> AbstractAsyncContextManager[AsyncIterator[Sequence[bytes]]]:
         return self.at(path).watch(path, params, metadata_only=metadata_only)
+
+    async def answers(self) -> bool:
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await self.presence.get(PATH, {})
+        except ApiError as error:
+            return error.status < 500
+        except (KubernetesError, TimeoutError):
+            return False
+        return True
 
     def at(self, path: str) -> _PathApi:
         return self._paths.setdefault(path, _PathApi())
