@@ -55,9 +55,14 @@ _NOTHING: Final = _Said({}, {})
 
 @dataclass(slots=True)
 class Book:
-    """`stored` is what an earlier life left, by datacenter: it counts until the datacenter has said all of it."""
+    """`stored` is what an earlier life left, by datacenter: it counts until the datacenter has said all of it.
+
+    `doubted` is what it left where Consul began anew meanwhile, and may not know all of it yet: instances that no
+    answer has stay in force.
+    """
 
     stored: dict[str, dict[ServiceName, Service]] = field(default_factory=dict)
+    doubted: dict[str, dict[ServiceName, Service]] = field(default_factory=dict)
     _said: dict[Origin, _Said] = field(default_factory=dict)
     _origins: dict[ServiceName, set[Origin]] = field(default_factory=dict)
 
@@ -78,11 +83,22 @@ class Book:
                 del self._origins[name]
         return frozenset(name for name in old.names | new.names if old.about(name) != new.about(name))
 
-    def forget_stored(self, datacenter: str, names: Collection[ServiceName]) -> None:
-        """The datacenter has said all that there is about these."""
+    def forget_stored(self, datacenter: str, names: Collection[ServiceName], *, doubt: bool = False) -> None:
+        """The datacenter has said all that there is about these; `doubt`: perhaps not all."""
         stored = self.stored.get(datacenter, {})
-        for name in names:
-            stored.pop(name, None)
+        left = {name: stored.pop(name) for name in names if name in stored}
+        if doubt:
+            self.doubted[datacenter] = self.doubted.get(datacenter, {}) | left
+
+    def believe(self, names: Collection[ServiceName], datacenter: str | None = None) -> None:
+        """What no answer has of these, in a datacenter or in any, is gone."""
+        for where, services in self.doubted.items():
+            for name in names if datacenter in (None, where) else ():
+                services.pop(name, None)
+
+    def remembers(self, name: ServiceName) -> bool:
+        """Whether something of an earlier life counts."""
+        return any(name in services for services in (*self.stored.values(), *self.doubted.values()))
 
     def said_by(self, origin: Origin) -> Parts:
         """What is in force of it."""
@@ -97,16 +113,35 @@ class Book:
     def origins_of(self, name: ServiceName) -> frozenset[Origin]:
         return frozenset(self._origins.get(name, ()))
 
+    def missing(self, name: ServiceName) -> tuple[Graded, ...]:
+        """What of an earlier life is in force although no answer has it."""
+        doubted = [_as_part(services[name]) for _, services in sorted(self.doubted.items()) if name in services]
+        if not doubted:
+            return ()
+        parts = [one.wanted[name] for one in self._said_about(name) if name in one.wanted]
+        seen = {instance for part in parts for instance in _instances(part)}
+        places = {_place(one) for part in parts for one in part.graded}
+        return tuple(
+            one
+            for part in doubted
+            for one in part.graded
+            if one.endpoint.instance not in seen and _place(one) not in places
+        )
+
     def value(self, name: ServiceName) -> Value:
-        said = [self._said[origin] for origin in sorted(self._origins.get(name, ()))]
+        said = self._said_about(name)
         stored = [_as_part(services[name]) for _, services in sorted(self.stored.items()) if name in services]
+        missing = [Part(graded)] if (graded := self.missing(name)) else []
         parts = [one.in_force[name] for one in said if name in one.in_force]
-        in_force, left_out, disagreement = _service_of(name, [*parts, *stored])
+        in_force, left_out, disagreement = _service_of(name, [*parts, *stored, *missing])
         wanted = in_force
-        if any(one.wanted is not one.in_force for one in said):
+        if missing or any(one.wanted is not one.in_force for one in said):
             wanted, _, _ = _service_of(name, [*(one.wanted[name] for one in said if name in one.wanted), *stored])
         seen = frozenset(instance for one in said for instance in _instances(one.wanted.get(name, _EMPTY)))
         return Value(in_force, wanted, left_out, seen, disagreement)
+
+    def _said_about(self, name: ServiceName) -> list[_Said]:
+        return [self._said[origin] for origin in sorted(self._origins.get(name, ()))]
 
 
 def _service_of(name: ServiceName, parts: Iterable[Part]) -> tuple[Service | None, tuple[LeftOut, ...], str]:
@@ -122,7 +157,7 @@ def _service_of(name: ServiceName, parts: Iterable[Part]) -> tuple[Service | Non
     chosen: dict[tuple[str, int], Graded] = {}
     for one in graded:
         endpoint = one.endpoint
-        other = chosen.setdefault((endpoint.address, endpoint.port), one)
+        other = chosen.setdefault(_place(one), one)
         if other is not one:
             why = f"{other.endpoint.instance} has the same address and port; deregister the one that is not there"
             left.append(LeftOut(endpoint.instance, endpoint.address, endpoint.port, Reason.DUPLICATE, why))
@@ -141,6 +176,10 @@ def _disagreement(name: ServiceName, said: Counter[Protocol], chosen: Protocol) 
 
 def _as_part(service: Service) -> Part:
     return Part(tuple(Graded(endpoint, port.protocol) for port in service.ports for endpoint in port.endpoints))
+
+
+def _place(graded: Graded) -> tuple[str, int]:
+    return graded.endpoint.address, graded.endpoint.port
 
 
 def _instances(part: Part) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """What an operator should know about Consul that is no error."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from discovery.consul.client import ConsulClient
 from discovery.consul.datacenter import Datacenter
@@ -44,10 +44,10 @@ def _notes(
             count = sum(len(one.watches[service].roll.missing) for service in missing)
             yield (
                 f"{count} instances{where} are not in Consul's last answers for no reason that was seen, and serve "
-                f"on: of {_listed(missing)}"
+                f"on: of {listed(missing)}"
             )
         if spaced := sorted(_spaced(one)):
-            yield f"tags with spaces around them{where}, which are read without: {_listed(spaced)}"
+            yield f"tags with spaces around them{where}, which are read without: {listed(spaced)}"
     said = sorted(disagreements)
     yield from said[:_NAMED]
     if len(said) > _NAMED:
@@ -70,6 +70,8 @@ def _spaced(datacenter: Datacenter) -> Iterator[str]:
                 yield f"`{tag}` of {name}"
 
 
-def _listed(names: list[str]) -> str:
+def listed(names: Collection[object]) -> str:
+    """The first few, and how many more."""
+    names = sorted(map(str, names))
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -99,7 +99,7 @@ class Publisher:
 
     def _settle(self, names: Iterable[ServiceName]) -> None:
         for name in names:
-            if name not in self._feed.held and not any(name in services for services in self._book.stored.values()):
+            if name not in self._feed.held and not self._book.remembers(name):
                 self._unsure.pop(name, None)
         if self._unsure.keys() & self._feed.held.keys():
             self._in_doubt.set()

@@ -14,11 +14,12 @@ from discovery.consul.grading import Part
 from discovery.consul.indexes import KeptIndexes
 from discovery.consul.lanes import Lanes
 from discovery.consul.naming import namespace_of
-from discovery.consul.notes import notes
+from discovery.consul.notes import listed, notes
 from discovery.consul.publishing import Publisher
-from discovery.consul.roll import ASK_AGAIN_S
+from discovery.consul.roll import AFTER_RESET_S, ASK_AGAIN_S
 from discovery.consul.second_look import look_again
 from discovery.consul.settings import ConsulSettings
+from discovery.consul.watch import CANNOT_CONFIRM_S
 from discovery.kept import KeptServices
 from discovery.registry import Evidence, Feed
 from mesh.service import ServiceName
@@ -94,6 +95,7 @@ class ConsulSource:
         self._notes: tuple[str, ...] = ()
         self._noting: asyncio.TimerHandle | None = None
         self._lingering: dict[tuple[Origin, ServiceName], asyncio.TimerHandle] = {}
+        self._doubting: dict[str, asyncio.TimerHandle] = {}
         feed.publish(stored, Evidence.STORED)
 
     @property
@@ -142,7 +144,8 @@ class ConsulSource:
                 for datacenter in self._datacenters.values():
                     tasks.create_task(datacenter.run())
         finally:
-            for timer in (*self._lingering.values(), *filter(None, (self._noting,))):
+            timers = (*self._lingering.values(), *self._doubting.values(), *filter(None, (self._noting,)))
+            for timer in timers:
                 timer.cancel()
             await self._client.close()
 
@@ -153,7 +156,8 @@ class ConsulSource:
 
     async def confirm(self, names: Collection[ServiceName] | None = None) -> frozenset[ServiceName]:
         """Lets held removals of these services and of their instances come true (None: all). The names held."""
-        confirmed = self._feed.confirm(names)
+        missing = self._missing() if names is None else self._missing() & frozenset(names)
+        confirmed = self._feed.confirm(names) | self._believe(missing)
         for datacenter in self._datacenters.values():
             for service, watch in datacenter.watches.items():
                 about = frozenset(self._book.said_by(Origin(datacenter.name, service)))
@@ -188,17 +192,43 @@ class ConsulSource:
         self._begun.add(datacenter.name)
         if self._indexes.of(datacenter.name) > datacenter.catalog.index:
             datacenter.reset()
+            self._doubt_for(datacenter, AFTER_RESET_S)
         self._book.say(Origin(datacenter.name, _TAG_RULE), datacenter.unwanted())
         said = self._book.names_in(datacenter.name)
         stored = frozenset(self._book.stored.get(datacenter.name, ()))
         # Where a service did not answer, what it was called in the mesh is not known.
-        self._book.forget_stored(datacenter.name, stored if datacenter.is_complete else stored & said)
+        told = stored if datacenter.is_complete else stored & said
+        self._book.forget_stored(datacenter.name, told, doubt=datacenter.name in self._doubting)
         self._publisher.publish(said | stored)
 
     def _forget_stored(self, datacenter: Datacenter, names: Iterable[ServiceName]) -> None:
         names = tuple(names)
-        self._book.forget_stored(datacenter.name, names)
+        self._book.forget_stored(datacenter.name, names, doubt=datacenter.name in self._doubting)
         self._publisher.publish(names)
+
+    def _doubt_for(self, datacenter: Datacenter, seconds: float) -> None:
+        """What Consul, which began anew meanwhile, lacks of an earlier life may still come."""
+        loop = asyncio.get_running_loop()
+        self._doubting[datacenter.name] = loop.call_later(seconds, self._doubted_enough, datacenter)
+
+    def _doubted_enough(self, datacenter: Datacenter) -> None:
+        if datacenter.trouble or not (datacenter.is_complete and datacenter.lists_something):
+            self._doubt_for(datacenter, CANNOT_CONFIRM_S)
+            return
+        del self._doubting[datacenter.name]
+        self._believe(tuple(self._book.doubted.get(datacenter.name, ())), datacenter.name)
+        self._tell()
+
+    def _believe(self, names: Collection[ServiceName], datacenter: str | None = None) -> frozenset[ServiceName]:
+        """What no answer has of these is gone."""
+        self._book.believe(names, datacenter)
+        self._publisher.publish(names)
+        return frozenset(names)
+
+    def _missing(self) -> frozenset[ServiceName]:
+        """Services that have endpoints of an earlier life in force that no answer has."""
+        doubted = {name for services in self._book.doubted.values() for name in services}
+        return frozenset(name for name in doubted if self._book.missing(name))
 
     def _say(self, datacenter: Datacenter, service: str, worth: Worth) -> None:
         origin, roll = Origin(datacenter.name, service), datacenter.watches[service].roll
@@ -264,6 +294,10 @@ class ConsulSource:
         )
         if (doubted := len(self._publisher.doubted)) and self._doubt:
             now = (*now, f"{doubted} services of an earlier life are held, since Consul lacks them: {self._doubt}")
+        if missing := self._missing():
+            count = sum(len(self._book.missing(name)) for name in missing)
+            why = "serve on, since Consul's index went back and they may come again"
+            now = (*now, f"{count} instances of an earlier life {why}: of {listed(missing)}")
         if now != self._notes:
             self._notes = now
             self._on_notes()

@@ -15,7 +15,7 @@ from discovery.consul.permissions import Permissions, Rights
 from discovery.consul.question import Asks, InterruptedQuestionError, NoAnswerError, Question, rest
 from discovery.consul.roll import AFTER_RESET_S, ASK_AGAIN_S, Roll
 
-_CANNOT_CONFIRM_S: Final = 30.0
+CANNOT_CONFIRM_S: Final = 30.0
 """How long what is missing waits for the next attempt where the first could not confirm it."""
 _SHORTEST_S: Final = 0.001
 """A wait of 0 would be none at all."""
@@ -173,7 +173,7 @@ class Watch:
             return False
         settled = self._around.settled_in_s()
         if settled > 0 or not self._around.lists_something:
-            self.roll = self.roll.put_off(now + (settled or _CANNOT_CONFIRM_S))
+            self.roll = self.roll.put_off(now + (settled or CANNOT_CONFIRM_S))
             return False
         return True
 

@@ -304,3 +304,34 @@ def test_a_catalog_that_is_really_empty_is_an_answer_and_says_so() -> None:
         assert "can be read and has no service" in " ".join(seat.source.notes)
 
     seated(scenario, lambda: ModelConsul(acl=True))
+
+
+@pytest.mark.parametrize("moment_s", [0.01, 4])
+@pytest.mark.parametrize("applied", [0.1, 0.75])
+@pytest.mark.parametrize("away_s", [0, 60])
+def test_an_agent_that_answers_from_a_half_read_log_after_its_restart_takes_nothing_away(
+    away_s: float, applied: float, moment_s: float
+) -> None:
+    async def scenario(seat: Seat) -> None:
+        before = await fleet(seat)
+        told = len(seat.changes)
+        if away_s:
+            seat.client.down = True
+            seat.model.fault = Reply(500, b"rpc error making call: EOF")
+            seat.model.cut()
+            await asyncio.sleep(away_s)
+            mend(seat)
+        rest = seat.model.half_read(applied)
+        await asyncio.sleep(moment_s)
+        rest()
+        for _ in range(400):
+            assert seat.hosts() == before
+            await asyncio.sleep(1)
+        assert seat.held == set()
+        assert seat.status == ""
+        assert len(seat.changes) == told
+        await seat.model.deregister("s00-1")
+        await asyncio.sleep(1)
+        assert seat.hosts() == {**before, "s00": ["10.2.0.1"]}
+
+    seated(scenario)

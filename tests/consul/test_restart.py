@@ -88,12 +88,73 @@ def test_a_consul_that_began_anew_meanwhile_is_not_believed_for_five_minutes(tmp
         seat.model.forget()
         await seat.model.register("web", "10.0.0.1", instance="web-1")
         await asyncio.sleep(240)
-        assert seat.hosts()["api"] == BEFORE["api"]
+        assert seat.hosts() == BEFORE
         assert seat.held == {"api"}
+        assert "2 instances of an earlier life serve on" in " ".join(seat.source.notes)
         await asyncio.sleep(130)
         assert seat.hosts() == {"web": ["10.0.0.1"]}
 
     lives(ModelConsul, tmp_path, two_services, later)
+
+
+def test_what_is_seen_to_happen_after_that_is_obeyed_at_once(tmp_path: Path) -> None:
+    async def later(seat: Seat) -> None:
+        seat.model.forget()
+        await seat.model.register("web", "10.0.0.1", instance="web-1")
+        await asyncio.sleep(10)
+        assert seat.hosts() == BEFORE
+        await seat.model.register("web", "10.0.0.2", instance="web-9")
+        await seat.model.register("web", "10.0.0.3", instance="web-3")
+        await asyncio.sleep(1)
+        assert seat.hosts()["web"] == ["10.0.0.1", "10.0.0.2", "10.0.0.3"]
+        assert [one.instance for one in seat.registry.explain("10.0.0.2")] == ["node-1/web-9"]
+        await seat.model.deregister("web-3")
+        await seat.model.check("web-1", "critical")
+        await asyncio.sleep(1)
+        assert seat.hosts()["web"] == ["10.0.0.2"]
+        await seat.model.register("api", "10.0.1.1", instance="api-1", status="critical")
+        await asyncio.sleep(1)
+        assert seat.hosts()["api"] == []
+
+    lives(ModelConsul, tmp_path, two_services, later)
+
+
+def test_an_operator_need_not_wait_for_what_began_anew(tmp_path: Path) -> None:
+    async def later(seat: Seat) -> None:
+        seat.model.forget()
+        await seat.model.register("web", "10.0.0.1", instance="web-1")
+        await asyncio.sleep(10)
+        assert await seat.source.confirm([ServiceName("default", "web")]) == {ServiceName("default", "web")}
+        assert seat.hosts() == {**BEFORE, "web": ["10.0.0.1"]}
+        assert await seat.source.confirm() == {ServiceName("default", "api")}
+        assert seat.hosts() == {"web": ["10.0.0.1"]}
+        await asyncio.sleep(600)
+        assert seat.hosts() == {"web": ["10.0.0.1"]}
+
+    lives(ModelConsul, tmp_path, two_services, later)
+
+
+@pytest.mark.parametrize("moment_s", [0.01, 4])
+@pytest.mark.parametrize("applied", [0.0, 0.5])
+def test_a_consul_that_has_half_read_its_log_when_we_come_takes_nothing_away(
+    tmp_path: Path, applied: float, moment_s: float
+) -> None:
+    rests: list[Callable[[], None]] = []
+
+    async def first(seat: Seat) -> None:
+        await two_services(seat)
+        rests.append(seat.model.half_read(applied))
+
+    async def later(seat: Seat) -> None:
+        await asyncio.sleep(moment_s)
+        assert seat.hosts() == BEFORE
+        rests.pop()()
+        for _ in range(400):
+            assert seat.hosts() == BEFORE
+            await asyncio.sleep(1)
+        assert seat.held == set()
+
+    lives(ModelConsul, tmp_path, first, later)
 
 
 def test_a_consul_that_is_wholly_empty_is_never_believed_but_by_the_operator(tmp_path: Path) -> None:

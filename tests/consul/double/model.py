@@ -5,7 +5,7 @@ What it does that a real agent can be told to do, `test_agents.py` compares with
 
 import asyncio
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final, Literal
@@ -140,6 +140,21 @@ class ModelConsul:
         self._life += 1
         self._register("consul", NODE, "127.0.0.1", _OWN_PORT)
         self.cut()
+
+    def half_read(self, applied: float) -> Callable[[], None]:
+        """As a durable agent for a moment after its start: it has read that part of its log, answers from it, and its
+        index is as low. What is returned reads the rest."""
+        whole, index = dict(self.instances), self.index
+        self.index = 10 + int((index - 10) * applied)
+        self.instances = {key: one for key, one in whole.items() if one.changed_at <= self.index}
+        self._life += 1
+        self.cut()
+
+        def rest() -> None:
+            self.instances, self.index = whole, index
+            self.cut()
+
+        return rest
 
     def churn(self) -> None:
         """Something else changed that has nothing to do with services' instances."""
