@@ -11,17 +11,25 @@ import yaml
 from google.protobuf import json_format
 
 from ratelimit.core.options import HeaderNames, Options
+from ratelimit.counters.memory import MemoryStore
+from ratelimit.counters.over_limit import OverLimitMemory
+from ratelimit.counters.store import CounterStore
 from ratelimit.stats import RateLimitStats
-from tests.ratelimit.core.calls import Response, core_of, decided, in_bytes
+from tests.ratelimit.core.calls import NOW_US, Response, core_of, decided, in_bytes
 
 GOLDEN = Path(__file__).parent / "golden"
 COUNTED = ("total_hits", "over_limit", "near_limit", "within_limit", "shadow_mode")
 
 
+@pytest.mark.parametrize("remembering", [False, True], ids=["asked", "remembered"])
 @pytest.mark.parametrize("name", sorted(path.stem for path in GOLDEN.glob("*.yaml")))
-def test_answers_as_envoyproxy_ratelimit(name: str) -> None:
+def test_answers_as_envoyproxy_ratelimit(name: str, remembering: bool) -> None:
+    """Whether what is over its limit is asked for again, or remembered."""
     case = yaml.safe_load((GOLDEN / f"{name}.yaml").read_text())
-    core = core_of(case["limits"], _options(case["settings"]))
+    store: CounterStore = MemoryStore(now_us=lambda: NOW_US)
+    if remembering:
+        store = OverLimitMemory(store, clock=lambda: 100.0)
+    core = core_of(case["limits"], _options(case["settings"]), store)
     for number, call in enumerate(case["calls"]):
         (ended,) = decided(core, in_bytes(call["request"]))
         found = ended[0].name if isinstance(ended, tuple) else _plain(ended)
