@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import click
 import yaml
 
+from operator_files.problem import Problem
 from swashplate.outside_text import escaped
 from swashplate.settings import Settings
 
@@ -33,6 +34,15 @@ def complain(message: str) -> None:
 def counted(number: int, thing: str) -> str:
     """`1 error`, `2 errors`."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def coloured(problem: Problem) -> str:
+    """A problem of a file for a terminal."""
+    headline, newline, rest = problem.render().partition("\n")
+    colour = "red" if problem.is_error else "yellow"
+    # Once: the severity stands before the message, which may hold the word too.
+    marked = headline.replace(f" {problem.severity} ", f" {click.style(str(problem.severity), colour)} ", 1)
+    return marked + newline + rest
 
 
 def format_option(*formats: str) -> Callable[[F], F]:

@@ -19,6 +19,7 @@ from ratelimit.core.options import HeaderNames, Options
 from ratelimit.core.turn import Core
 from ratelimit.counters.store import StoreStatus
 from ratelimit.host.gate import Gate
+from ratelimit.limits.apart import apart
 from ratelimit.limits.book import Options as BookOptions
 from ratelimit.limits.source import LimitSource
 from ratelimit.limits.tree import DomainTree, LimitTree
@@ -26,6 +27,7 @@ from ratelimit.stats import RateLimitStats
 from swashplate.counter_stores import counter_keys, counter_store
 from swashplate.problem_log import ProblemLog, naming
 from swashplate.rate_limit_faults import FaultLog
+from swashplate.ratelimit_contradictions import splits_calls
 from swashplate.reporting import problem_report
 from swashplate.settings import Settings
 from swashplate.source_report import limit_source_report
@@ -73,6 +75,8 @@ class RateLimiter:
         self._erring: frozenset[Problem] = frozenset()
         self._tell_problems = ProblemLog(log, LIMIT_FILES, self._standings, lambda _: "no limit of it is in force")
         self._stopping = self._stopped = False
+        self._splits = splits_calls(settings)
+        self._apart: frozenset[Problem] = frozenset()
         self._following: asyncio.Task[None] | None = None
         self.source: LimitSource | None = None
         self.source = self._source(kept)
@@ -179,7 +183,17 @@ class RateLimiter:
         self.loaded += 1
         self._use()
         counts = {name: self.limits[name] for name in tree.domains}
+        self._tell_apart(tree)
         self._log.info("limits in force", domains=len(counts), limits=sum(counts.values()))
+
+    def _tell_apart(self, tree: LimitTree) -> None:
+        """Limits that cannot be kept as they are written, because of the store."""
+        found = frozenset(apart(tree, self._splits)) if self._splits else frozenset()
+        for problem in sorted(found - self._apart, key=lambda problem: (problem.file, problem.line)):
+            self._log.warning(
+                "file has a warning: %s", problem.said(), code=problem.code, file=problem.file, line=problem.line
+            )
+        self._apart = found
 
     def _use(self) -> None:
         self.tree = self._of_files if self._of_routes is None else self._of_files.with_domains(self._of_routes)

@@ -10,6 +10,7 @@ from ratelimit.counters.store import StoreUnavailableError
 from ratelimit.http.asking import JsonAsking
 from ratelimit.http.counting import MOST, Beginning, Counted, Counters
 from ratelimit.limits.dump import dump
+from ratelimit.limits.explain import explain
 
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _BODY_BYTES: Final = 1024 * 1024
@@ -41,6 +42,7 @@ class Pages:
             [
                 web.post("/json", self._json),
                 web.get("/rlconfig", self._rlconfig),
+                web.get("/explain", self._explain),
                 web.get("/healthcheck", self._healthcheck),
                 web.get("/metrics", self._metrics),
                 web.get("/counters", self._list),
@@ -58,6 +60,13 @@ class Pages:
 
     async def _rlconfig(self, _: web.Request) -> web.Response:
         return web.Response(text=dump(self._subject.tree))
+
+    async def _explain(self, request: web.Request) -> web.Response:
+        if not (domain := request.query.get("domain")):
+            return error(400, "say which descriptor: /explain?domain=NAME&entry=KEY=VALUE, and more entries")
+        pairs = (text.partition("=") for text in request.query.getall("entry", []))
+        found = explain(self._subject.tree, domain, tuple((key, value) for key, _, value in pairs))
+        return web.json_response({"explanation": found.to_dict(), "text": list(found.lines())})
 
     async def _healthcheck(self, _: web.Request) -> web.Response:
         """As envoyproxy/ratelimit: 200 with OK, or 500."""

@@ -42,8 +42,14 @@ OTHERWISE_THERE = Code(
 )
 YAML_1_1 = Code("L021", "envoyproxy/ratelimit reads YAML 1.1, in which this has another meaning than in YAML 1.2.")
 
+APART = Code(
+    "L022",
+    "`charge_denied: false` needs the counters of a call decided together: one store, and on a Redis Cluster the "
+    "hash tag `domain`.",
+)
+
 CODES: tuple[Code, ...] = (
     DUPLICATE, DOMAIN_TAKEN, DESCRIPTOR_TAKEN, UNIT, UNLIMITED, REPLACES_ITSELF, SHARE_THRESHOLD, SEVERAL, WINDOW,
     TIME_ZONE, INCOMPATIBLE, MISPLACED, NO_VALUE, DENIES_ALL, REPLACES_UNKNOWN, NAME_TWICE, NO_EFFECT, UNREACHABLE,
-    KEY_PATTERN, OTHERWISE_THERE, YAML_1_1,
+    KEY_PATTERN, OTHERWISE_THERE, YAML_1_1, APART,
 )  # fmt: skip

@@ -15,7 +15,7 @@ from swashplate.contradictions import refuse_contradictions, refuse_unreadable
 from swashplate.envoy_words import plain
 from swashplate.offline import Offline, read
 from swashplate.options import with_settings
-from swashplate.output import PROBLEMS, UnusableError, counted, format_option
+from swashplate.output import PROBLEMS, UnusableError, coloured, counted, format_option
 from swashplate.refusal import patched, refusal_problem
 from swashplate.rendering import messages
 from swashplate.settings import OF_REGISTRIES, Settings, asks_registries, has_source
@@ -99,25 +99,17 @@ def _ask(explicit: Path | None, offline: Offline, namespace: str) -> _Verdict | 
 
 def _show(offline: Offline, findings: Sequence[Finding], verdict: _Verdict | None, registries: bool) -> None:
     for problem in offline.problems:
-        click.echo(_coloured(problem))
+        click.echo(coloured(problem))
     for finding in findings:
         click.echo(f"{finding.service}: {click.style('warning', 'yellow')} {finding.code}: {finding.reason}")
     if verdict is not None and verdict.problem is not None:
-        click.echo(_coloured(verdict.problem))
+        click.echo(coloured(verdict.problem))
     elif verdict is not None and verdict.refusal is not None:
         click.echo(f"{click.style('error', 'red')}: Envoy {verdict.version} refuses this: {verdict.refusal}")
         if suspects := sorted(patched(offline.views.mesh))[:_SUSPECTS]:
             click.echo(f"  look first at what has patches: {', '.join(suspects)}")
     not_asked = "; no registry was asked" if registries else ""
     click.echo(_summary(offline, len(findings), verdict) + not_asked, err=True)
-
-
-def _coloured(problem: Problem) -> str:
-    headline, newline, rest = problem.render().partition("\n")
-    colour = "red" if problem.is_error else "yellow"
-    # Once: the severity stands before the message, which may hold the word too.
-    marked = headline.replace(f" {problem.severity} ", f" {click.style(str(problem.severity), colour)} ", 1)
-    return marked + newline + rest
 
 
 def _summary(offline: Offline, findings: int, verdict: _Verdict | None) -> str:

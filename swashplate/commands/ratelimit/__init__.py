@@ -4,7 +4,7 @@ import click
 
 from swashplate.command_groups import LazyCommands
 
-COMMANDS = ("serve",)
+COMMANDS = ("serve", "check", "explain", "counters")
 
 
 @click.group(
