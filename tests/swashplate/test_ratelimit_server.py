@@ -1,0 +1,210 @@
+"""The rate limit service by itself: what it answers over gRPC and HTTP, and when it says that it is ready."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc import aio
+from structlog.testing import capture_logs
+
+from ratelimit.host.choice import has_native
+from tests.e2e.harness.ports import free_port
+from tests.e2e.harness.wait import until
+from tests.swashplate.ratelimit_site import BROKEN, DEADLINE_S, SHOP, Running, Site
+
+NAMES = ("", "ratelimit", "envoy.service.ratelimit.v3.RateLimitService")
+HOSTS = ("grpcio", *(("native",) if has_native() else ()))
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+async def test_limits_are_kept(site: Site, host: str) -> None:
+    site.write()
+    async with site.serving(ratelimit_host=host) as here:
+        await here.ready()
+        assert here.server.host_kind == host
+        codes = [(await here.ask({"client": "web"})).overall_code for _ in range(4)]
+        assert codes == [1, 1, 1, 2]
+        assert (await here.ask({"client": "other"})).statuses[0].limit_remaining == 2
+
+
+@pytest.mark.parametrize("host", HOSTS)
+async def test_health_follows_the_limits_by_every_name(site: Site, host: str) -> None:
+    async with site.serving(ratelimit_host=host) as here:
+        for name in NAMES:
+            assert await here.health(name) == "NOT_SERVING"
+        status, text = await here.page("/healthcheck")
+        assert status == 500
+        assert text.startswith("limit-files: ")
+        with pytest.raises(aio.AioRpcError) as raised:
+            await here.ask({"client": "web"})
+        assert raised.value.code() is grpc.StatusCode.UNAVAILABLE
+        site.write()
+        await here.ready()
+        for name in NAMES:
+            assert await here.health(name) == "SERVING"
+        assert await here.page("/healthcheck") == (200, "OK")
+        with pytest.raises(aio.AioRpcError) as raised:
+            await here.health("something.else")
+        assert raised.value.code() is grpc.StatusCode.NOT_FOUND
+        here.server.limiter.stopping()
+        assert await here.health("ratelimit") == "NOT_SERVING"
+
+
+async def test_it_is_not_ready_without_its_store(site: Site) -> None:
+    site.write()
+    async with site.serving(redis=f"redis://127.0.0.1:{free_port()}") as here:
+
+        async def said() -> bool:
+            return any("store of counters" in reason for reason in here.server.unready)
+
+        await until(said, "the store is missed", within=DEADLINE_S)
+        assert await here.health("") == "NOT_SERVING"
+
+
+async def test_a_broken_edit_leaves_the_last_good_limits_and_is_told(site: Site) -> None:
+    site.write()
+    with capture_logs() as logs:
+        async with site.serving() as here:
+            await here.ready()
+            site.write(BROKEN)
+
+            async def counted() -> bool:
+                return 'swashplate_ratelimit_domain_stale{domain="shop"} 1' in (await here.page("/metrics"))[1]
+
+            await until(counted, "the domain is stale", within=DEADLINE_S)
+            assert (await here.ask({"client": "web"})).statuses[0].current_limit.requests_per_unit == 3
+            assert await here.health("") == "SERVING"
+            metrics = (await here.page("/metrics"))[1]
+            assert "ratelimit_service_config_load_error 1\n" in metrics
+            assert "ratelimit_service_config_load_success 1\n" in metrics
+    events = [log["event"] for log in logs]
+    assert "limits in force" in events
+    assert any(event.startswith("file has an error") for event in events)
+
+
+async def test_an_edit_is_in_force_without_a_restart(site: Site) -> None:
+    site.write()
+    async with site.serving() as here:
+        await here.ready()
+        site.write(SHOP.replace("requests_per_unit: 3", "requests_per_unit: 7"))
+
+        async def edited() -> bool:
+            return "shop.client: unit=HOUR requests_per_unit=7" in (await here.page("/rlconfig"))[1]
+
+        await until(edited, "the edit", within=DEADLINE_S)
+        assert (await here.ask({"client": "web"})).statuses[0].limit_remaining == 6
+
+
+async def test_what_was_good_outlives_a_restart(site: Site, tmp_path: Path) -> None:
+    site.write()
+    async with site.serving(state=tmp_path / "state") as here:
+        await here.ready()
+    site.write(BROKEN)
+    async with site.serving(state=tmp_path / "state") as here:
+        await here.ready()
+        assert (await here.ask({"client": "web"})).statuses[0].current_limit.requests_per_unit == 3
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        ({"domain": "shop", "descriptors": [{"entries": [{"key": "user", "value": "bob"}]}]}, 200, "OK"),
+        ({"domain": "shop", "descriptors": [{"entries": [{"key": "a"}], "limit": {"unit": 9}}]}, 400, "unit"),
+        ({"domain": "shop"}, 400, "no descriptors"),
+        ({"domain": "shop", "descriptor": []}, 400, "did you mean descriptors?"),
+        ([1], 400, "it must be a mapping"),
+    ],
+)
+async def test_json_is_answered_as_envoyproxy_ratelimit_does(site: Site, body: Any, status: int, said: str) -> None:
+    site.write()
+    async with site.serving() as here:
+        await here.ready()
+        got, text = await here.page("/json", "POST", data=json.dumps(body))
+        assert got == status
+        assert said in text
+
+
+async def test_json_over_the_limit_is_429_with_the_answer(site: Site) -> None:
+    site.write()
+    body = {"domain": "shop", "hitsAddend": 4, "descriptors": [{"entries": [{"key": "client", "value": "web"}]}]}
+    async with site.serving() as here:
+        await here.ready()
+        status, text = await here.page("/json", "POST", json=body)
+    assert status == 429
+    answer = json.loads(text)
+    assert answer["overallCode"] == "OVER_LIMIT"
+    (one,) = answer["statuses"]
+    assert one["currentLimit"] == {"requestsPerUnit": 3, "unit": "HOUR"}
+    assert one["durationUntilReset"].endswith("s")
+
+
+async def test_json_before_there_are_limits_is_503(site: Site) -> None:
+    body = {"domain": "shop", "descriptors": [{"entries": [{"key": "client", "value": "web"}]}]}
+    async with site.serving() as here:
+        assert (await here.page("/json", "POST", json=body))[0] == 503
+
+
+async def counted(here: Running, query: str = "") -> list[tuple[str, int]]:
+    status, text = await here.page(f"/counters?domain=shop{query}")
+    assert status == 200, text
+    return sorted(
+        (" ".join(f"{entry['key']}={entry['value']}" for entry in counter["entries"]), counter["hits"])
+        for counter in json.loads(text)["counters"]
+    )
+
+
+async def test_counters_are_listed_and_begin_anew(site: Site) -> None:
+    site.write()
+    async with site.serving(ratelimit_counters=True) as here:
+        await here.ready()
+        await here.ask({"client": "web"}, {"user": "bob", "path": "/a"})
+        await here.ask({"client": "other"}, {"user": "bob", "path": "/b"})
+        everything = [("client=other", 1), ("client=web", 1), ("user=bob path=/a", 1), ("user=bob path=/b", 1)]
+        assert await counted(here) == everything
+        assert await counted(here, "&entry=client") == everything[:2]
+        assert await counted(here, "&entry=user=bob") == everything[2:]
+        assert await counted(here, "&entry=user=bob&entry=path=/b") == everything[3:]
+        assert len(await counted(here, "&most=2")) == 2
+        status, text = await here.page("/counters?domain=shop&entry=user=bob", "DELETE")
+        assert (status, json.loads(text)) == (200, {"reset": 2})
+        assert await counted(here) == everything[:2]
+        status, text = await here.page("/counters/reset?domain=shop", "POST")
+        assert (status, json.loads(text)) == (200, {"reset": 2})
+        assert (await here.ask({"client": "web"})).statuses[0].limit_remaining == 2
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [("", 400), ("?domain=shop&most=many", 400), ("?domain=shop&entry=user&entry=path=/a", 400)],
+)
+async def test_what_is_asked_of_counters_must_make_sense(site: Site, query: str, status: int) -> None:
+    async with site.serving(ratelimit_counters=True) as here:
+        assert (await here.page(f"/counters{query}"))[0] == status
+
+
+async def test_counters_are_nobodys_but_the_operators(site: Site) -> None:
+    site.write()
+    async with site.serving() as here:
+        assert (await here.page("/counters?domain=shop"))[0] == 404
+    async with site.serving(ratelimit_counters=True) as here:
+        foreign = {"Host": "evil.example:8080"}
+        assert (await here.page("/counters?domain=shop", headers=foreign))[0] == 403
+        other_site = {"Sec-Fetch-Site": "cross-site"}
+        assert (await here.page("/counters/reset?domain=shop", "POST", headers=other_site))[0] == 403
+
+
+async def test_explanations_come_from_the_limits_in_force(site: Site) -> None:
+    site.write()
+    async with site.serving() as here:
+        await here.ready()
+        status, text = await here.page("/explain?domain=shop&entry=user=bob&entry=path=/a")
+        assert status == 200
+        assert json.loads(text)["explanation"]["limits"][0]["path"] == "user_bob.path"
+        assert (await here.page("/explain"))[0] == 400
