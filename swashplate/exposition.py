@@ -107,7 +107,7 @@ class Sums:
         """Series by family, in the order of the text."""
         found: dict[str, dict[str, Number]] = {}
         family = ""
-        for line in text.splitlines():
+        for line in text.split("\n"):  # labels may hold what Python takes for the end of a line, too
             if line.startswith("# TYPE "):
                 family = line.split(" ")[2]
                 self._families.setdefault(family, Family(family, _kind(line), family))

@@ -1,0 +1,126 @@
+"""Metrics of the rate limit service: names that dashboards rely on, and series that are told apart."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
+
+from ratelimit.stats import LimitCounts
+from swashplate.rate_limit_metrics import FAMILIES, _labels
+from tests.swashplate.ratelimit_site import Site
+
+ROOT = Path(__file__).parents[2]
+DASHBOARD = ROOT / "deploy" / "grafana" / "rate-limits.json"
+WORKERS = {"swashplate_ratelimit_workers", "swashplate_ratelimit_worker_restarts_total"}
+"""Those that the parent of several processes has."""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    site = Site(tmp_path)
+    site.write()
+    return site
+
+
+async def scraped(site: Site, **given: Any) -> dict[str, list[tuple[dict[str, str], float]]]:
+    """Samples by name, after some calls."""
+    async with site.serving(**given) as here:
+        await here.ready()
+        for _ in range(5):
+            await here.ask({"client": "web"})
+        await here.ask({"user": "bob", "path": "/a"})
+        await here.ask({"x": "y"}, domain="nobody's")
+        _, text = await here.page("/metrics")
+    found: dict[str, list[tuple[dict[str, str], float]]] = {}
+    # To a counter's name this parser, and no other, adds what it takes for missing.
+    for family in text_string_to_metric_families(re.sub("(?m)^(# TYPE .*) counter$", r"\1 untyped", text)):
+        for sample in family.samples:
+            found.setdefault(sample.name, []).append((sample.labels, sample.value))
+    return found
+
+
+async def test_limits_are_counted_by_envoyproxy_ratelimits_names(site: Site) -> None:
+    found = await scraped(site)
+    client = {"domain": "shop", "key1": "client"}
+    for name, value in (("total_hits", 5), ("within_limit", 3), ("over_limit", 2), ("near_limit", 1)):
+        assert (client, value) in found[f"ratelimit_service_rate_limit_{name}"]
+    path = {"domain": "shop", "key1": "user_bob", "key2": "path"}
+    assert (path, 1) in found["ratelimit_service_rate_limit_total_hits"]
+    assert found["ratelimit_service_rate_limit_domain_not_found"] == [({"domain": "nobody's"}, 1)]
+    assert found["ratelimit_service_total_requests"] == [({"grpc_method": "ShouldRateLimit"}, 7)]
+    assert found["ratelimit_service_config_load_success"] == [({}, 1)]
+
+
+async def test_every_family_is_given(site: Site) -> None:
+    found = await scraped(site)
+    names = {
+        re.sub("_(bucket|count|sum)$", "", name) if "seconds" in name or "turn" in name else name for name in found
+    }
+    # grpcio does not know its connections.
+    missing = {family.name for family in FAMILIES} - names - {"swashplate_ratelimit_connections"}
+    assert missing == set()
+    ours = {name for name in names if name.startswith(("ratelimit_", "swashplate_"))}
+    assert ours <= {family.name for family in FAMILIES}
+
+
+async def test_calls_by_how_they_ended_and_turns(site: Site) -> None:
+    found = await scraped(site)
+    assert ({"outcome": "answered"}, 7) in found["swashplate_ratelimit_calls_total"]
+    assert ({"code": "OVER_LIMIT"}, 2) in found["swashplate_ratelimit_answers_total"]
+    assert found["swashplate_ratelimit_turn_calls_count"] == [({}, 7)]
+    assert found["swashplate_ratelimit_ready"] == [({}, 1)]
+    assert found["swashplate_ratelimit_limits"] == [({"domain": "shop"}, 3)]
+
+
+@given(st.lists(st.text(), min_size=2, max_size=2, unique=True))
+def test_different_paths_are_different_series(paths: list[str]) -> None:
+    first, second = (_labels(LimitCounts("shop", path)) for path in paths)
+    # To Prometheus, an empty label is none.
+    assert {pair for pair in first if pair[1]} != {pair for pair in second if pair[1]}
+
+
+def queries() -> Iterator[tuple[str, str]]:
+    """Title of the panel, and what it asks."""
+    dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
+    for panel in dashboard["panels"]:
+        for target in panel.get("targets", ()):
+            yield panel["title"], target["expr"]
+    for variable in dashboard["templating"]["list"]:
+        if variable["type"] == "query":
+            yield variable["name"], variable["query"]["query"]
+
+
+@pytest.mark.parametrize(("panel", "query"), [pytest.param(*pair, id=pair[0]) for pair in queries()])
+def test_the_dashboard_asks_for_metrics_and_labels_that_there_are(panel: str, query: str) -> None:
+    families = {family.name: family for family in FAMILIES}
+    known = {**families}
+    for family in FAMILIES:
+        if family.kind == "histogram":
+            known |= {f"{family.name}_{part}": family for part in ("bucket", "count", "sum")}
+    names = re.findall(r"\b(?:swashplate_|ratelimit_|process_)\w+", query)
+    assert names, f"{panel} asks for nothing of ours"
+    allowed = {"le", "instance", "job"}
+    for name in names:
+        if name in WORKERS or name.startswith("process_"):
+            continue
+        assert name in known, f"{panel}: there is no metric {name}"
+        allowed |= set(known[name].labels)
+    labels = set(re.findall(r"(\w+)\s*=~?\s*\"", query))
+    for group in re.findall(r"\b(?:by|without)\s*\(([^)]*)\)", query):
+        labels |= {label.strip() for label in group.split(",") if label.strip()}
+    assert labels <= allowed, f"{panel}: {labels - allowed}"
+
+
+def test_every_panel_of_the_dashboard_has_a_unit_and_a_place() -> None:
+    dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
+    panels = [panel for panel in dashboard["panels"] if panel["type"] != "row"]
+    assert len({json.dumps(panel["gridPos"], sort_keys=True) for panel in dashboard["panels"]}) == len(
+        dashboard["panels"]
+    )
+    assert all(panel["fieldConfig"]["defaults"].get("unit") and panel["description"] for panel in panels)
