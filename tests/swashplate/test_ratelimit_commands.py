@@ -1,0 +1,206 @@
+"""`swashplate ratelimit`: what its commands say, and their exit codes."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from swashplate.cli import main
+from tests.swashplate.ratelimit_site import BROKEN, SHOP, Running, Site
+
+CLUSTER = "redis+cluster://127.0.0.1:7000"
+SPARING = """\
+domain: shop
+descriptors:
+  - key: client
+    rate_limit: {unit: hour, requests_per_unit: 3, charge_denied: false}
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    site = Site(tmp_path)
+    site.write()
+    return site
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["ratelimit", *map(str, arguments)])
+
+
+# check
+
+
+def test_good_files_are_counted(site: Site) -> None:
+    result = run("check", site.limits)
+    assert result.exit_code == 0
+    assert result.stderr == "1 file, 1 domain, 3 limits, 0 errors, 0 warnings\n"
+    assert result.stdout == ""
+
+
+def test_every_problem_of_every_file_is_shown(site: Site) -> None:
+    site.write(BROKEN)
+    site.write(BROKEN.replace("shop", "other").replace("key", "kye"), "other.yaml")
+    result = run("check", site.limits)
+    assert result.exit_code == 1
+    assert f"{site.limits}/shop.yaml:4:" in result.stdout
+    assert "did you mean `key`?" in result.stdout
+    assert result.stdout.count("error L004") == 2
+
+
+def test_directories_are_apart_and_files_of_one_are_not(site: Site, tmp_path: Path) -> None:
+    other = tmp_path / "production"
+    other.mkdir()
+    (other / "shop.yaml").write_text(SHOP)
+    assert run("check", site.limits, other).exit_code == 0
+    site.write(SHOP, "second.yaml")
+    result = run("check", site.limits)
+    assert result.exit_code == 1
+    assert "L002" in result.stdout
+    assert "L003" in run("check", "--merge-domains", "true", site.limits).stdout
+
+
+def test_nothing_to_check_is_a_failure(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    result = run("check", tmp_path / "empty")
+    assert result.exit_code == 1
+    assert "there is no limit file here" in result.stderr
+    assert run("check", tmp_path / "absent").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ([], None),
+        (["--redis", "redis://127.0.0.1"], None),
+        (["--redis", CLUSTER], "L022"),
+        (["--redis", CLUSTER, "--hash-tag", "domain"], None),
+        (["--redis", "redis://127.0.0.1", "--redis-per-second", "redis://127.0.0.1/1"], "L022"),
+        (["--keys", "compatible", "--redis", "redis://127.0.0.1"], "L011"),
+    ],
+)
+def test_what_the_store_cannot_keep_is_an_error(site: Site, options: list[str], code: str | None) -> None:
+    site.write(SPARING)
+    result = run("check", *options, site.limits)
+    assert result.exit_code == (0 if code is None else 1)
+    assert code is None or f"shop.yaml:4:{'1' if code == 'L022' else ''}" in result.stdout
+    assert code is None or code in result.stdout
+
+
+def test_check_as_json(site: Site) -> None:
+    site.write(BROKEN)
+    result = run("check", "-o", "json", site.limits)
+    found = json.loads(result.stdout)
+    assert found["files"] == 1
+    assert [problem["code"] for problem in found["problems"]] == ["L004"]
+
+
+# explain
+
+
+def test_explain_from_files(site: Site) -> None:
+    result = run("explain", "--config", site.limits, "shop", "user=bob", "path=/a")
+    assert result.exit_code == 0
+    assert "limit user_bob.path: 10 an hour" in result.stdout
+    result = run("explain", "--config", site.limits, "shop", "user=eve")
+    assert result.exit_code == 1
+    assert "there is no limit" in result.stdout
+    found = json.loads(run("explain", "--config", site.limits, "-o", "json", "shop", "client=web").stdout)
+    assert found["limits"][0]["path"] == "client"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["shop", "client=web"], "give --config or --server"),
+        (["--config", "limits", "shop", "client"], "write KEY=VALUE"),
+    ],
+)
+def test_explain_needs_a_question(arguments: list[str], said: str) -> None:
+    result = run("explain", *arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+# A server that runs
+
+
+def asking(here: Running) -> Callable[..., "asyncio.Task[Result]"]:
+    """Commands ask on an event loop of their own."""
+
+    def ask(command: str, *arguments: object) -> "asyncio.Task[Result]":
+        words = (*command.split(), "--server", here.http, *arguments)
+        return asyncio.create_task(asyncio.to_thread(run, *words))
+
+    return ask
+
+
+async def test_a_server_explains_and_counts(site: Site) -> None:
+    async with site.serving(ratelimit_counters=True) as here:
+        await here.ready()
+        ask = asking(here)
+        assert "limit client: 3 an hour" in (await ask("explain", "shop", "client=web")).stdout
+        assert "no counter" in (await ask("counters list", "shop")).stderr
+        await here.ask({"client": "web"}, {"user": "bob", "path": "/a"})
+        listed = (await ask("counters list", "shop")).stdout
+        assert [line.split()[:1] for line in listed.splitlines()[1:]] == [["client=web"], ["user=bob"]]
+        shown = await ask("counters show", "shop", "client=web")
+        assert shown.exit_code == 0
+        assert shown.stdout.splitlines()[1].split()[:4] == ["client=web", "3600", "1", "3"]
+        assert (await ask("counters show", "shop", "user=bob")).exit_code == 1
+        assert (await ask("counters reset", "shop", "client=web")).stdout == "1 counter reset\n"
+        assert (await ask("counters show", "shop", "client=web")).exit_code == 1
+        assert (await ask("counters reset", "shop", "--all")).stdout == "1 counter reset\n"
+        found = json.loads((await ask("counters list", "-o", "json", "shop")).stdout)
+        assert found == {"counters": []}
+
+
+async def test_a_server_that_does_not_serve_counters_says_how_it_would(site: Site) -> None:
+    async with site.serving() as here:
+        result = await asking(here)("counters list", "shop")
+    assert result.exit_code == 2
+    assert "start with --counters" in result.stderr
+
+
+def test_a_reset_of_everything_is_asked_for() -> None:
+    for arguments in (["shop"], ["shop", "client=web", "--all"]):
+        result = run("counters", "reset", *arguments)
+        assert result.exit_code == 2
+        assert "say which" in result.stderr
+
+
+# serve
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "give --config"),
+        (["--workers", "2"], "--workers: processes cannot share counters in memory"),
+        (["--counters", "--http", "0.0.0.0:8080"], "--counters lets everybody reset counters"),
+        (["--tls-key", "key.pem"], "--tls-key says nothing without --tls-cert"),
+        (["--redis", "http://127.0.0.1"], "--redis: 'http://127.0.0.1' is no URL of a store"),
+        (["--redis-timeout", "5s"], "--redis-timeout says nothing without --redis"),
+        (["--keys", "compatible"], "--keys compatible shares counters in a Redis"),
+        (["--near-limit-ratio", "2"], "--near-limit-ratio"),
+        (["--listen", "nowhere"], "--listen: 'nowhere' is not host:port"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_told_before_anything_starts(
+    site: Site, arguments: list[str], said: str
+) -> None:
+    result = run("serve", *(["--config", site.limits] if arguments else []), *arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_settings_come_from_the_environment_and_a_file(site: Site, tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text("ratelimit_counters: true\nratelimit_http: 0.0.0.0:1\nratelimit_config: limits\n")
+    result = CliRunner().invoke(
+        main, ["ratelimit", "serve", "--settings", str(file)], env={"SWASHPLATE_RATELIMIT_HTTP": "0.0.0.0:2"}
+    )
+    assert "who reaches 0.0.0.0:2" in result.stderr

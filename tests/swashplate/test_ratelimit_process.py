@@ -1,0 +1,147 @@
+"""`swashplate ratelimit serve` as processes: one, and several on one port."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.e2e.harness.wait import until
+from tests.ratelimit.counters.valkey import Valkey
+from tests.swashplate.ratelimit_site import Site, ask, health
+
+DEADLINE_S = 60.0
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    site = Site(tmp_path)
+    site.write()
+    return site
+
+
+class Server:
+    """A process whose log lines are read as they come."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.lines: list[dict[str, Any]] = []
+        self.listen = self.http = ""
+
+    async def line(self, event: str) -> dict[str, Any]:
+        assert self.process.stderr is not None
+        async with asyncio.timeout(DEADLINE_S):
+            async for text in self.process.stderr:
+                self.lines.append(json.loads(text))
+                if self.lines[-1]["event"] == event:
+                    return self.lines[-1]
+        raise AssertionError(f"ended without saying {event!r}: {self.lines}")
+
+    async def page(self, path: str) -> str:
+        async with aiohttp.ClientSession() as session, session.get(f"http://{self.http}{path}") as answer:
+            return await answer.text()
+
+    async def value(self, series: str) -> float:
+        lines = (await self.page("/metrics")).split("\n")
+        return next((float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{series} ")), -1.0)
+
+    def children(self) -> list[int]:
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+        return [int(pid) for pid in children.split()]
+
+    async def ended(self) -> int:
+        async with asyncio.timeout(DEADLINE_S):
+            return await self.process.wait()
+
+
+@contextlib.asynccontextmanager
+async def serving(site: Site, *arguments: str) -> AsyncIterator[Server]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "swashplate", "ratelimit", "serve", "--config", str(site.limits)),
+        *("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", *arguments),
+        stderr=asyncio.subprocess.PIPE,
+    )
+    server = Server(process)
+    try:
+        said = await server.line("serving rate limits")
+        server.listen, server.http = said["listen"], said["http"]
+        yield server
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+        # Its pipe, which else is closed when nobody looks.
+        process._transport.close()  # type: ignore[attr-defined]
+
+
+async def is_healthy(server: Server) -> bool:
+    return await server.page("/healthcheck") == "OK"
+
+
+async def test_one_process_from_start_to_signal(site: Site) -> None:
+    async with serving(site) as server:
+        await until(lambda: is_healthy(server), "limits", within=DEADLINE_S)
+        assert [(await ask(server.listen, {"client": "web"})).overall_code for _ in range(4)] == [1, 1, 1, 2]
+        server.process.send_signal(signal.SIGTERM)
+        assert await server.ended() == 0
+
+
+async def test_several_share_a_port_their_counters_and_one_page_of_metrics(site: Site) -> None:
+    async with Valkey() as valkey, serving(site, "--workers", "2", "--redis", valkey.url) as server:
+
+        async def all_ready() -> bool:
+            return await server.value("swashplate_ratelimit_ready") == 1
+
+        await until(all_ready, "limits in every worker", within=DEADLINE_S)
+        assert await is_healthy(server)
+        assert await health(server.listen, "ratelimit") == "SERVING"
+        hits = 'ratelimit_service_rate_limit_total_hits{domain="shop",key1="client"}'
+        codes = [(await ask(server.listen, {"client": "web"})).overall_code for _ in range(20)]
+        assert codes.count(1) == 3
+        assert await server.value(hits) == 20
+        assert await server.value("swashplate_ratelimit_workers") == 2
+
+        victim = server.children()[0]
+        os.kill(victim, signal.SIGKILL)
+        assert (await server.line("a worker ended and is replaced"))["code"] == -signal.SIGKILL
+        # Nothing that was counted is lost, or Prometheus would see a counter begin anew.
+        assert await server.value(hits) == 20
+        await server.line("a worker takes calls again")
+        assert await server.value("swashplate_ratelimit_workers") == 2
+        assert await server.value("swashplate_ratelimit_worker_restarts_total") == 1
+        assert victim not in server.children()
+        await until(all_ready, "limits in the new worker", within=DEADLINE_S)
+        assert (await ask(server.listen, {"client": "web"})).overall_code == 2
+
+        workers = server.children()
+        server.process.send_signal(signal.SIGTERM)
+        assert await server.ended() == 0
+        assert not any(map(_runs, workers))
+
+
+async def test_workers_do_not_outlive_their_parent(site: Site) -> None:
+    async with Valkey() as valkey, serving(site, "--workers", "2", "--redis", valkey.url) as server:
+        workers = server.children()
+        assert len(workers) == 2
+        server.process.kill()
+        await server.ended()
+
+        async def gone() -> bool:
+            return not any(_runs(pid) for pid in workers)
+
+        await until(gone, "the end of the workers", within=DEADLINE_S)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"  # whom nobody waits for any more, but has ended
