@@ -21,6 +21,7 @@ PAGES: Final = {
     "/status": "sources, files in error, and connected proxies, as JSON (what <code>swashplate status</code> shows)",
     "/explain/endpoint?of=INSTANCE": "what became of an instance: an address, or a pod's name, say",
     "/explain/route?target=HOST/PATH": "what becomes of a request: which rule takes it, and where it goes",
+    "/ratelimit/rlconfig": "the limits in force, where limits are counted here",
     "/config?node=ID": "the Envoy configuration of a node, as JSON (what <code>swashplate render</code> shows)",
 }
 
@@ -53,12 +54,21 @@ class Subject(Protocol):
         ...
 
 
+class LimitPages(Protocol):
+    """The rate limit service, where this server is one."""
+
+    def application(self) -> web.Application: ...
+    def metrics(self) -> AsyncIterator[bytes]: ...
+
+
 class AdminServer:
     """Serves `subject` on HTTP from `start` to `stop`."""
 
-    def __init__(self, subject: Subject, recorded: metrics.Metrics) -> None:
+    def __init__(self, subject: Subject, recorded: metrics.Metrics, limits: LimitPages | None = None) -> None:
+        """`limits`: pages of the rate limit service, under /ratelimit, and its metrics among the others."""
         self._subject = subject
         self._metrics = recorded
+        self._limits = limits
         self._server = HttpServer(self.application(), "the admin server", "--admin")
 
     async def start(self, address: Address) -> Address:
@@ -84,6 +94,8 @@ class AdminServer:
                 web.post("/confirm", self._confirm),
             ]
         )
+        if self._limits is not None:
+            app.add_subapp("/ratelimit", self._limits.application())
         return app
 
     async def _index(self, _: web.Request) -> web.Response:
@@ -102,7 +114,10 @@ class AdminServer:
 
     async def _metrics_page(self, _: web.Request) -> web.Response:
         await self._subject.count()
-        return web.Response(body=self._metrics.text(), headers={"Content-Type": metrics.CONTENT_TYPE})
+        text = self._metrics.text()
+        if self._limits is not None:
+            text += b"".join([piece async for piece in self._limits.metrics()])
+        return web.Response(body=text, headers={"Content-Type": metrics.CONTENT_TYPE})
 
     async def _status(self, request: web.Request) -> web.StreamResponse:
         """Piece by piece: of thousands of proxies it is megabytes, which take time to put together."""

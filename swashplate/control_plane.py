@@ -132,6 +132,11 @@ class ControlPlane:
         if self._store is not None:
             self._store.close()
 
+    @property
+    def limits(self) -> LimitsBeside | None:
+        """The rate limit service beside discovery."""
+        return self._limits
+
     # What the admin server asks
 
     def sick(self) -> tuple[str, ...]:

@@ -1,13 +1,19 @@
 """The rate limit service on the port of discovery: in one process, on one event loop."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
+from aiohttp import web
 from structlog.typing import FilteringBoundLogger
 
 from operator_files.store import LastGoodStore
-from ratelimit.host.counts import HostCounts
+from ratelimit.counters.keys import CompatibleKeys, Keys
+from ratelimit.counters.store import CounterStore
+from ratelimit.host.gather import Gatherer
 from ratelimit.host.grpcio_calls import GrpcioCalls
+from ratelimit.http.application import Pages
+from ratelimit.http.asking import JsonAsking
 from ratelimit.limits.tree import LimitTree
+from swashplate.rate_limit_metrics import RateLimitMetrics
 from swashplate.rate_limit_services import NAMES, SHOULD_RATE_LIMIT
 from swashplate.rate_limiter import RateLimiter
 from swashplate.settings import Settings, is_generated
@@ -33,6 +39,7 @@ class LimitsBeside:
         self._calls = GrpcioCalls(
             self.limiter.core.decide, self.limiter.gate, in_flight=settings.ratelimit_max_in_flight
         )
+        self._metrics = RateLimitMetrics(self.limiter, "grpcio", lambda: self._calls.counts)
 
     @property
     def methods(self) -> tuple[Served, ...]:
@@ -51,9 +58,31 @@ class LimitsBeside:
             return ()
         return (f"{LIMIT_FILES}: {source.freshness.error or 'not read yet'}",)
 
+    # What its pages show
+
     @property
-    def counts(self) -> HostCounts:
-        return self._calls.counts
+    def store(self) -> CounterStore:
+        return self.limiter.store
+
+    @property
+    def keys(self) -> Keys | CompatibleKeys:
+        return self.limiter.keys
+
+    @property
+    def tree(self) -> LimitTree:
+        return self.limiter.tree
+
+    @property
+    def unready(self) -> tuple[str, ...]:
+        return self.limiter.unready
+
+    def metrics(self) -> AsyncIterator[bytes]:
+        return self._metrics.text()
+
+    def application(self) -> web.Application:
+        """The pages, not yet listening anywhere."""
+        asking = JsonAsking(Gatherer(self.limiter.core.decide, self.limiter.gate))
+        return Pages(self, asking, counters=self._settings.ratelimit_counters).application()
 
     def reports(self) -> Iterator[SourceReport]:
         """The limit files, and the store of counters where there is one."""

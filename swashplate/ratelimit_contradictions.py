@@ -9,7 +9,7 @@ from swashplate.settings import Settings, environment_variable, flag
 
 
 def limit_contradictions(settings: Settings, omitted: str = "") -> Iterator[str]:
-    """A sentence for each; flags leave out `omitted`."""
+    """A sentence for each. Flags leave out `omitted`: nothing for a server of discovery that counts beside."""
 
     def named(name: str) -> str:
         return flag(name, omitted)
@@ -31,10 +31,11 @@ def limit_contradictions(settings: Settings, omitted: str = "") -> Iterator[str]
         yield f"{named('ratelimit_workers')}: processes cannot share counters in memory; give --redis, or run one"
     if settings.ratelimit_workers > 1 and settings.ratelimit_listen.startswith("unix:"):
         yield f"{named('ratelimit_workers')}: processes cannot share a unix socket; listen on a port, or run one"
-    if settings.ratelimit_counters and not _is_loopback(settings.ratelimit_http):
+    pages = "ratelimit_http" if omitted else "admin"
+    if settings.ratelimit_counters and not _is_loopback(address := getattr(settings, pages)):
         yield (
-            f"{named('ratelimit_counters')} lets everybody reset counters who reaches {settings.ratelimit_http}: "
-            f"give {named('ratelimit_http')} a loopback address"
+            f"{named('ratelimit_counters')} lets everybody reset counters who reaches {address}: "
+            f"give {named(pages)} a loopback address"
         )
 
 

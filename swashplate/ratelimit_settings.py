@@ -125,6 +125,13 @@ class CounterFields(BaseModel):
         ge=1_000,
         description="How many counters are kept in memory. Beyond that, those used longest ago begin anew.",
     )
+    ratelimit_counters: bool = Field(
+        False,
+        description=(
+            "Serve pages that list and reset counters. Only where the server of pages is at a loopback address: the "
+            "admin server, or http of `swashplate ratelimit serve`."
+        ),
+    )
 
 
 class HostFields(BaseModel):
@@ -146,10 +153,6 @@ class HostFields(BaseModel):
     )
     ratelimit_workers: int = Field(
         1, ge=1, le=256, description="Processes that share the port. More than one needs a Redis to count in."
-    )
-    ratelimit_counters: bool = Field(
-        False,
-        description="Serve /counters, which lists and resets counters. Only where http is a loopback address.",
     )
     ratelimit_max_in_flight: int = Field(
         10_000, ge=1, description="Calls under way at once, for each worker. More are turned away at once."

@@ -65,7 +65,7 @@ async def serve(settings: Settings) -> None:
         loop.add_signal_handler(number, stop.set)
     metrics = Metrics()
     plane = ControlPlane(settings, metrics, log)
-    admin = AdminServer(plane, metrics)
+    admin = AdminServer(plane, metrics, plane.limits)
     try:
         admin_address = await admin.start(settings.admin)
         listen = await plane.start()
