@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from discovery.address import parse_host
 from discovery.consul.labels import LabelSets, labels_of, locality_of, said
 from discovery.consul.naming import name_in_mesh
 from discovery.consul.objects import Check, Instance
 from discovery.consul.refusal import Refusal
 from discovery.consul.settings import ConsulSettings
-from discovery.files.address import parse_host
 from discovery.left_out import LeftOut, Reason
 from discovery.port_protocol import protocol_of_port_name
 from mesh.service import Endpoint, Health, Protocol, ServiceName

@@ -1,12 +1,8 @@
 """What can be wrong with a file of services beyond its form (the F codes of operator_files)."""
 
+from discovery.address import ADDRESS, UNUSABLE_ADDRESS
 from operator_files.problem import Code
 
-ADDRESS = Code(
-    "S001",
-    "An address is an IPv4 or IPv6 address or a DNS name, with or without a port: `10.0.0.1:8080`, `[::1]:80`.",
-)
-UNUSABLE_ADDRESS = Code("S002", "An address that nothing can be reached at: unspecified, multicast, or with a zone.")
 DUPLICATE_ENDPOINT = Code("S003", "The same address and port twice behind one port of a service.")
 DUPLICATE_SERVICE = Code("S004", "A service twice in one file: one of the two would silently win.")
 DUPLICATE_PORT = Code("S005", "Two ports of a service with the same number or the same name.")

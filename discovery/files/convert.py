@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final, Protocol
 
+from discovery.address import Address
 from discovery.files import codes
-from discovery.files.address import Address
 from discovery.files.model import EndpointSpec, PortSpec, RotorCluster, ServiceSpec
 from discovery.port_protocol import protocol_of_port_name
 from mesh import service as mesh

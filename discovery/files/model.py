@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, RootModel, Tag
 
-from discovery.files.address import AddressText, Host, IpAddress
+from discovery.address import AddressText, Host, IpAddress
 from operator_files.validate import FileModel
 from operator_files.values import PortNumber, Text, name_of, refused
 

@@ -4,7 +4,7 @@ import ipaddress
 from functools import lru_cache
 from typing import Final
 
-from discovery.files.address import parse_host
+from discovery.address import parse_host
 from discovery.kubernetes.graded import Refusal
 from discovery.left_out import Reason
 

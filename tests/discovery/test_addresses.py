@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import PydanticCustomError
 
-from discovery.files.address import Address, parse_address, parse_host, parse_ip
+from discovery.address import Address, parse_address, parse_host, parse_ip
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,14 @@ from typing import Annotated, NamedTuple
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from discovery.files import codes
+from operator_files.problem import Code
 from operator_files.values import port_number, refused, text_value
+
+ADDRESS = Code(
+    "S001",
+    "An address is an IPv4 or IPv6 address or a DNS name, with or without a port: `10.0.0.1:8080`, `[::1]:80`.",
+)
+UNUSABLE_ADDRESS = Code("S002", "An address that nothing can be reached at: unspecified, multicast, or with a zone.")
 
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _DNS_NAME = re.compile(rf"(?:{_LABEL}\.)*{_LABEL}\.?")
@@ -32,7 +38,7 @@ def parse_ip(value: object) -> str:
     """An IP address. Raises what `refused` makes."""
     host = parse_host(value)
     if not _is_ip(host):
-        raise refused(f"`{host}` is not an IP address", "write an IPv4 or IPv6 address", codes.ADDRESS)
+        raise refused(f"`{host}` is not an IP address", "write an IPv4 or IPv6 address", ADDRESS)
     return host
 
 
@@ -60,7 +66,7 @@ def _host(text: str) -> str:
         raise refused(
             f"nothing can be sent to `{text}`: it is unspecified, multicast, or has a zone",
             "write the address of the instance itself",
-            codes.UNUSABLE_ADDRESS,
+            UNUSABLE_ADDRESS,
         )
     return str(ip)
 
@@ -93,7 +99,7 @@ def _no_address(text: str) -> Exception:
     return refused(
         f"`{shown}` is neither an IP address nor a DNS name",
         "write `10.0.0.1:8080`, `[2001:db8::1]:8080` or `name.example:8080`",
-        codes.ADDRESS,
+        ADDRESS,
     )
 
 
