@@ -139,12 +139,13 @@ class Client:
             return await response.read()
 
     async def answers(self) -> bool:
-        """Whether the server is there: whoever refuses us is, but what answers 5xx may be a proxy before nothing."""
+        """Whether the server is there: whoever refuses us is, but what says that it cannot answer now may be a proxy
+        before nothing."""
         try:
             async with self._answer(PATH, {}, {}, aiohttp.ClientTimeout(PATIENCE_S)):
                 return True
         except ApiError as error:
-            return error.status < 500
+            return not error.passing
         except KubernetesError:
             return False
 

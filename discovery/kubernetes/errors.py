@@ -38,3 +38,8 @@ class ApiError(KubernetesError):
     def expired(self) -> bool:
         """The resource version, or the continue token, is older than what the server remembers."""
         return self.status == 410 or self.reason in ("Expired", "Gone")
+
+    @property
+    def passing(self) -> bool:
+        """The server cannot answer now, whatever it is asked: no fault of the question, nor of who asks."""
+        return self.status >= 500 or self.status == 429

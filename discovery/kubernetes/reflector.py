@@ -134,7 +134,7 @@ class Reflector(Generic[T]):
                 wait, asked_for = self._ended(None), 0.0
             except KubernetesError as error:
                 wait, asked_for = self._ended(error), _retry_after_s(error)
-                if wait and (isinstance(error, UnreachableError) or _is_servers(error)):
+                if wait and (isinstance(error, UnreachableError) or (isinstance(error, ApiError) and error.passing)):
                     self._presence.doubt()
             await self._rest(wait, asked_for, returns)
 
@@ -327,10 +327,6 @@ def _set(event: asyncio.Event, value: bool) -> None:
 
 def _advice(error: KubernetesError) -> str:
     return _ADVICE.get(error.status, "") if isinstance(error, ApiError) else ""
-
-
-def _is_servers(error: KubernetesError) -> bool:
-    return isinstance(error, ApiError) and error.status >= 500
 
 
 def _retry_after_s(error: KubernetesError | None) -> float:

@@ -263,7 +263,8 @@ async def test_redirects_do_not_take_the_token_elsewhere(client: Client, kmock: 
 
 
 @pytest.mark.parametrize(
-    ("status", "there"), [(200, True), (401, True), (403, True), (404, True), (429, True), (500, False), (502, False)]
+    ("status", "there"),
+    [(200, True), (401, True), (403, True), (404, True), (429, False), (500, False), (502, False)],
 )
 async def test_who_refuses_us_is_there_and_who_cannot_answer_is_not(
     client: Client, kmock: kmock.RawHandler, status: int, there: bool

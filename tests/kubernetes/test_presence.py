@@ -15,6 +15,7 @@ from tests.kubernetes.manifests import endpoint, pod_metadata, service, slice_
 AWAY = [
     UnreachableError("cannot connect"),
     UnreachableError("the connection was closed before an answer"),
+    ApiError(429, "TooManyRequests", "says the test"),
     ApiError(500, "InternalError", "says the test"),
     ApiError(503, "ServiceUnavailable", "says the test"),
 ]

@@ -105,7 +105,7 @@ class Cluster:
             async with asyncio.timeout(PATIENCE_S):
                 await self.presence.get(PATH, {})
         except ApiError as error:
-            return error.status < 500
+            return not error.passing
         except (KubernetesError, TimeoutError):
             return False
         return True
