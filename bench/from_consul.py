@@ -68,10 +68,16 @@ async def main() -> None:
     services, proxies = round(SERVICES * scale), round(PROXIES * scale)
     instances = sum(INSTANCES[i % 2] for i in range(services))
     print(f"{services:,} services, {instances:,} instances from Consul, {proxies} incremental proxies:")
-    with tempfile.TemporaryDirectory() as directory:
-        flags = ["--consul=http://127.0.0.1:{port}", f"--state={directory}/state"]
-        async with running("consul_agent.py", services, flags) as (registry, program):
-            await measured(registry, program, services, proxies)
+    enough = services + 200
+    for what, more in (
+        ("As it is, with 150 connections to the agent; other services are asked in turn:", []),
+        (f"With {enough:,} connections, so that each service has one:", [f"--consul-max-connections={enough}"]),
+    ):
+        print(what)
+        with tempfile.TemporaryDirectory() as directory:
+            flags = ["--consul=http://127.0.0.1:{port}", f"--state={directory}/state", *more]
+            async with running("consul_agent.py", services, flags) as (registry, program):
+                await measured(registry, program, services, proxies)
 
 
 if __name__ == "__main__":

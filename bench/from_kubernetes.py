@@ -65,6 +65,7 @@ async def measured(services: int, *, first: bool) -> Result:
         configure = partial(kubeconfig, Path(directory))
         async with running("kubernetes_api.py", services, flags, configure) as (registry, program):
             ready = program.cost()
+            await asyncio.sleep(2)  # the store is written a second after what it keeps has changed
             await program.quiet()
             settled = program.cost()
             if first:

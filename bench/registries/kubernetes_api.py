@@ -157,11 +157,10 @@ class Api:
         await response.prepare(request)
         queue: asyncio.Queue[bytes] = asyncio.Queue()
         self._watches.setdefault(plural, []).append(queue)
-        lines = self._initial[plural]
-        for i in range(0, len(lines), 50):
-            await response.write(b"".join(lines[i : i + 50]))
-        await response.write(self._bookmark({"k8s.io/initial-events-end": "true"}))
-        with contextlib.suppress(ConnectionResetError):
+        with contextlib.suppress(ConnectionError):
+            for some in batched(self._initial[plural]):
+                await response.write(b"".join(some))
+            await response.write(self._bookmark({"k8s.io/initial-events-end": "true"}))
             while True:
                 try:
                     line = await asyncio.wait_for(queue.get(), BOOKMARK_S)
@@ -182,6 +181,10 @@ class Api:
         for queue in self._watches.get("endpointslices", ()):
             queue.put_nowait(line)
         return web.Response()
+
+
+def batched(lines: list[bytes], size: int = 50) -> Iterable[list[bytes]]:
+    return (lines[i : i + size] for i in range(0, len(lines), size))
 
 
 async def serve(port: int, services: int) -> None:

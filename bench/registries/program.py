@@ -56,7 +56,7 @@ class Program:
         self.port, self._admin = free_port(), free_port()
         self.ready_after = 0.0
         self._began = time.monotonic()
-        listen = [f"--listen=127.0.0.1:{self.port}", f"--admin=127.0.0.1:{self._admin}", "--log-level=warning"]
+        listen = [f"--listen=127.0.0.1:{self.port}", f"--admin=127.0.0.1:{self._admin}", "--log-level=error"]
         self._process = subprocess.Popen([sys.executable, "-m", "swashplate", "serve", *flags, *listen])
         pin(self._process.pid, 0)
 

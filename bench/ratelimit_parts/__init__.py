@@ -1,0 +1,1 @@
+"""What `bench/ratelimit.py` measures, and with what."""
