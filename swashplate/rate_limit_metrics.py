@@ -104,6 +104,9 @@ FAMILIES: Final = (
     *(STORE_RECONNECTS, STORE_EVICTED, STORE_IN_FLIGHT, STORE_WAITING, STORE_UP, READY, STALE, LIMITS, PROBLEMS),
     *(SYNCED, BUILD),
 )
+WORKERS: Final = Family(f"{_OURS}workers", "gauge", "Processes that take calls, where there are several.")
+RESTARTS: Final = Family(f"{_OURS}worker_restarts_total", "counter", "Of them, those that ended unasked.")
+OF_WORKERS: Final = (WORKERS, RESTARTS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from structlog.typing import FilteringBoundLogger
 from swashplate.address import Address, refuse_taken
 from swashplate.exposition import Family, Sums
 from swashplate.http_server import HttpServer
-from swashplate.rate_limit_metrics import FAMILIES
+from swashplate.rate_limit_metrics import FAMILIES, RESTARTS, WORKERS
 from swashplate.rate_limit_worker import Order
 from swashplate.settings import Settings
 from swashplate.worker_pages import Asked, WorkerPages
@@ -26,8 +26,6 @@ _LONGEST_WAIT_S: Final = 10.0
 _STOP_S: Final = 2.0
 """What a worker may take to end beyond its own time to drain."""
 
-WORKERS: Final = Family("swashplate_ratelimit_workers", "gauge", "Processes that take calls.")
-RESTARTS: Final = Family("swashplate_ratelimit_worker_restarts_total", "counter", "Processes that ended unasked.")
 _PROCESS: Final = (
     Family("process_start_time_seconds", "gauge", "Start time of the oldest process, in unix time.", (), "min"),
     Family("process_max_fds", "gauge", "Maximum number of open file descriptors of each process.", (), "min"),

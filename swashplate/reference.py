@@ -8,6 +8,7 @@ from prometheus_client.metrics_core import Metric
 
 from swashplate.cli import COMMANDS, main
 from swashplate.metrics import Metrics
+from swashplate.rate_limit_metrics import FAMILIES, OF_WORKERS
 from swashplate.ratelimit_settings import OF_HOST, OF_LIMITS, RATELIMIT_PREFIX
 from swashplate.settings import ENVIRONMENT_ONLY, PATHS, Settings, default_text, environment_variable, flag
 from swashplate.status import StatusReport
@@ -43,6 +44,16 @@ _METRICS = f"""\
 {_WRITTEN}
 
 What `/metrics` of the admin server gives, besides the process's own (`process_...`). No label names a node.
+
+| name | type | labels | meaning |
+| --- | --- | --- | --- |
+"""
+
+_LIMIT_METRICS = """
+## Of the rate limit service
+
+At `/metrics` of `swashplate ratelimit serve`, and of the admin server where limits are counted beside discovery.
+Those that envoyproxy/ratelimit has, too, are called as its own Prometheus mapping calls them.
 
 | name | type | labels | meaning |
 | --- | --- | --- | --- |
@@ -97,7 +108,11 @@ def _metrics() -> str:
     metrics.follow(lambda: StatusReport(servers=(), sources=(), problems=(), warnings=(), proxies=()))
     found = sorted(metrics.registry.collect(), key=lambda metric: metric.name)
     ours = [metric for metric in found if metric.name.startswith("swashplate_")]
-    return _METRICS + "".join(_metric(metric, metrics.labels) for metric in ours)
+    of_limits = "".join(
+        f"| `{family.name}` | {family.kind} | {', '.join(family.labels)} | {family.documentation} |\n"
+        for family in (*FAMILIES, *OF_WORKERS)
+    )
+    return _METRICS + "".join(_metric(metric, metrics.labels) for metric in ours) + _LIMIT_METRICS + of_limits
 
 
 def _metric(metric: Metric, counted: Mapping[str, tuple[str, ...]]) -> str:

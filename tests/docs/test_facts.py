@@ -12,6 +12,7 @@ from operator_files.problem import Code
 from ratelimit.limits import codes as limit_codes
 from routes import codes as route_codes
 from swashplate.metrics import Metrics
+from swashplate.rate_limit_metrics import FAMILIES, OF_WORKERS
 from swashplate.settings import Settings
 from swashplate.status import StatusReport
 from tests.docs.pages import ROOT, Page, pages, written_by_hand
@@ -45,7 +46,8 @@ def test_every_page_is_listed() -> None:
 def registered_metrics() -> set[str]:
     metrics = Metrics()
     metrics.follow(lambda: StatusReport(servers=(), sources=(), problems=(), warnings=(), proxies=()))
-    return set(re.findall(r"^# TYPE (swashplate_\w+)", metrics.text().decode(), re.MULTILINE))
+    of_limits = {family.name for family in (*FAMILIES, *OF_WORKERS)}
+    return set(re.findall(r"^# TYPE (swashplate_\w+)", metrics.text().decode(), re.MULTILINE)) | of_limits
 
 
 @pytest.mark.parametrize("page", written_by_hand(), ids=str)

@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from ratelimit.stats import LimitCounts
-from swashplate.rate_limit_metrics import FAMILIES, _labels
+from swashplate.rate_limit_metrics import FAMILIES, OF_WORKERS, _labels
 from tests.swashplate.ratelimit_site import Site
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD = ROOT / "deploy" / "grafana" / "rate-limits.json"
-WORKERS = {"swashplate_ratelimit_workers", "swashplate_ratelimit_worker_restarts_total"}
-"""Those that the parent of several processes has."""
+WORKERS = {family.name for family in OF_WORKERS}
 
 
 @pytest.fixture

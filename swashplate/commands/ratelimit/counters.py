@@ -1,6 +1,7 @@
 """`swashplate ratelimit counters`: which counters there are, what they hold, and how to have them begin anew."""
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -127,4 +128,8 @@ def _print(counters: Sequence[Mapping[str, Any]], output: str) -> None:
             str(counter.get("limit", "")),
             "never" if expires is None else f"{expires:.0f}s",
         )
-    Console(file=sys.stdout, width=10_000, highlight=False, markup=False, emoji=False).print(table)
+    console = Console(file=sys.stdout, width=10_000, highlight=False, markup=False, emoji=False)
+    with console.capture() as printed:
+        console.print(table)
+    # Tables fill their last column up with spaces.
+    click.echo(re.sub(r" +$", "", printed.get(), flags=re.MULTILINE), nl=False)
