@@ -157,6 +157,10 @@ class ServiceIndex:
         left += (LeftOut(loser, "", 0, Reason.DUPLICATE, f"by {winner}, {why}") for winner, loser, why in conflicts)
         return Mapped(service, in_order(left))
 
+    def has(self, name: ServiceName) -> bool:
+        """Whether there is a Service that is called so."""
+        return name in self._called
+
     def virtual(self, name: ServiceName) -> Virtual | None:
         """The virtual service of that name, if Services say that they belong to one."""
         members = self._members.get(name)

@@ -252,7 +252,8 @@ def _pods(index: PodIndex) -> Take[Pod]:
 def _slices(index: ServiceIndex) -> Take[EndpointSlice]:
     def take(changes: Mapping[Key, EndpointSlice | None]) -> tuple[Names, Names]:
         names = index.take_slices(changes)
-        return names, names
+        # Where the Service is what is missing, its slices are no evidence that it is gone.
+        return names, {name for name in names if index.has(name)}
 
     return take
 

@@ -6,12 +6,13 @@ from typing import Any
 from unittest.mock import patch
 
 import msgspec
+import pytest
 
 from discovery.kubernetes.errors import ApiError
 from discovery.kubernetes.objects import EndpointSlice, Known, Namespace, Service
 from discovery.left_out import Reason
 from tests.kubernetes.double.life import DOWN, Life, cluster_of, scenario
-from tests.kubernetes.double.seat import settle
+from tests.kubernetes.double.seat import run, settle
 from tests.kubernetes.manifests import CHECKOUT, SHOP, endpoint, of, pod, pod_metadata, service, slice_
 
 FORBIDDEN = ApiError(403, "Forbidden", "pods is forbidden")
@@ -179,6 +180,34 @@ async def test_while_a_service_is_held_only_its_own_endpoints_are_evidence() -> 
         await settle()
         assert life.hosts()["checkout"] == ["10.0.0.2"]
         assert CHECKOUT not in life.feed.held
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_slices_that_change_are_no_evidence_that_a_service_is_gone_which_only_a_list_lacks(
+    tmp_path: Path, restarts: bool
+) -> None:
+    async def life() -> None:
+        cluster = cluster_of(service(), checkout("10.0.0.1"))
+        async with Life(cluster, tmp_path) as here:
+            cluster.of(Service).lists_empty = True
+            cluster.of(Service).expire_live()
+            if not restarts:
+                await slices_change(here)
+        if restarts:
+            async with Life(cluster, tmp_path) as here:
+                await slices_change(here)
+
+    async def slices_change(here: Life) -> None:
+        await asyncio.sleep(10)
+        here.cluster.put(checkout("10.0.0.1", "10.0.0.2"))
+        await asyncio.sleep(600)
+        assert here.hosts() == {"checkout": ["10.0.0.1"]}
+        assert here.feed.held.keys() == {CHECKOUT}
+        here.cluster.of(Service).lists_empty = False
+        await asyncio.sleep(70)
+        assert here.hosts() == {"checkout": ["10.0.0.1", "10.0.0.2"]}
+
+    run(life)
 
 
 @scenario
