@@ -83,11 +83,11 @@ def echo(turn: Turn) -> None:
 class Site:
     """A host under test. `listen` is where it is reached."""
 
-    def __init__(self, kind: Kind, listen: str = "127.0.0.1:0", **options: Any) -> None:
+    def __init__(self, kind: Kind, listen: str = "127.0.0.1:0", patience_s: float = 3600, **options: Any) -> None:
         self.core, self.door = Core(), Door()
         beside = _beside(kind)
         make: Any = NativeHost if kind == "native" else GrpcioHost
-        self.host: Host = make(self.core.decide, Gate(self.door), listen=listen, beside=beside, **options)
+        self.host: Host = make(self.core.decide, Gate(self.door, patience_s), listen=listen, beside=beside, **options)
         self.listen = listen
 
     async def start(self) -> None:
