@@ -7,8 +7,8 @@ from typing import Final
 from ratelimit.counters.store import CounterStore
 
 PATIENCE_S: Final = 0.005
-"""How long they wait. A store that is this late may hang, and then each call has to be answered by its deadline as its
-limits say, which only the core knows. So it gets them all the same, and the store keeps their time."""
+"""How long they wait. A store that is this late may hang, and then each call has to be answered in time as its limits
+say, which only the core knows. So it gets them all the same, and the store keeps their deadlines."""
 
 
 class Gate:

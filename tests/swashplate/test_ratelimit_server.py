@@ -1,5 +1,6 @@
 """The rate limit service by itself: what it answers over gRPC and HTTP, and when it says that it is ready."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,13 @@ import pytest
 from grpc import aio
 from structlog.testing import capture_logs
 
+import envoy_api
 from ratelimit.host.choice import has_native
+from ratelimit.host.service import PATH, RESPONSE
 from tests.e2e.harness.ports import free_port
 from tests.e2e.harness.wait import until
-from tests.swashplate.ratelimit_site import BROKEN, DEADLINE_S, SHOP, Running, Site
+from tests.ratelimit.counters.valkey import Valkey
+from tests.swashplate.ratelimit_site import BROKEN, DEADLINE_S, SHOP, Running, Site, request
 
 NAMES = ("", "ratelimit", "envoy.service.ratelimit.v3.RateLimitService")
 HOSTS = ("grpcio", *(("native",) if has_native() else ()))
@@ -208,3 +212,46 @@ async def test_explanations_come_from_the_limits_in_force(site: Site) -> None:
         assert status == 200
         assert json.loads(text)["explanation"]["limits"][0]["path"] == "user_bob.path"
         assert (await here.page("/explain"))[0] == 400
+
+
+FAILING = """\
+domain: shop
+descriptors:
+  - key: allowed
+    rate_limit: {unit: hour, requests_per_unit: 3, on_store_failure: allow}
+  - key: denied
+    rate_limit: {unit: hour, requests_per_unit: 3, on_store_failure: deny}
+"""
+
+
+@pytest.mark.parametrize("host", HOSTS)
+async def test_a_store_that_hangs_is_no_reason_to_miss_a_deadline(site: Site, host: str) -> None:
+    """Calls that come while the store takes no more turns are answered as their limits say, too."""
+    site.write(FAILING)
+    async with (
+        Valkey() as valkey,
+        site.serving(ratelimit_host=host, redis=valkey.url, redis_timeout="300ms") as here,
+        aio.insecure_channel(here.listen) as channel,
+    ):
+        await here.ready()
+        call = channel.unary_unary(PATH)
+
+        async def code(key: str, number: int) -> int:
+            answer = await call(request({key: str(number)}), timeout=DEADLINE_S)
+            overall: int = envoy_api.message_class(RESPONSE).FromString(answer).overall_code
+            return overall
+
+        def ask(number: int) -> "asyncio.Future[list[int]]":
+            return asyncio.gather(code("allowed", number), code("denied", number))
+
+        async def in_flight() -> bool:
+            return here.server.store.status.in_flight >= len(asked)
+
+        valkey.hang()
+        asked = [ask(0)]
+        await until(in_flight, "a turn in flight")
+        asked += [ask(number) for number in range(1, 20)]
+        assert await asyncio.gather(*asked) == [[1, 2]] * 20
+        valkey.go_on()
+        await here.ready()
+        assert (await here.ask({"denied": "x"})).overall_code == 1
