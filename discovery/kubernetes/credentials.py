@@ -69,7 +69,7 @@ class CredentialSource:
         self._reread_s = reread_s
         self._identity: Identity | None = None
         self._credentials: Credentials | None = None
-        self._due = self._failed_at = float("-inf")
+        self._due = self._failed_at = self._read_at = float("-inf")
         self._plugins = _PluginAnswers(now)
         self._one_at_a_time = asyncio.Lock()
 
@@ -82,9 +82,9 @@ class CredentialSource:
 
     async def current(self) -> Credentials:
         """Those to use now. Raises CredentialsError where there are none."""
-        if self._credentials is None or self._now() >= self._due:
+        if self._is_due():
             async with self._one_at_a_time:  # others wait for the same answer: a plugin is not asked twice
-                if self._credentials is None or self._now() >= self._due:
+                if self._is_due():
                     await self._renew()
         if self._credentials is None:
             raise CredentialsError(self.problem)
@@ -98,11 +98,16 @@ class CredentialSource:
                 await self._renew()
         return self._credentials if self._credentials != used else None
 
+    def _is_due(self) -> bool:
+        # Tokens end by the clock on the wall, which may be set back.
+        return self._credentials is None or not self._read_at <= self._now() < self._due
+
     async def _renew(self) -> None:
         """Reads everything anew; what fails is told in `problem`."""
         now = self._now()
-        if now < self._failed_at + RETRY_S:
+        if self._failed_at <= now < self._failed_at + RETRY_S:
             return
+        self._read_at = now
         try:
             identity = await _in_thread(self._read)
             if self._identity is None or self._credentials is None or _tls(identity) != _tls(self._identity):

@@ -80,6 +80,24 @@ async def test_a_token_file_is_read_anew_each_minute(tmp_path: Path) -> None:
     assert (await source.current()).authorization == "Bearer two"
 
 
+async def test_a_clock_that_is_set_back_puts_no_reading_off(tmp_path: Path) -> None:
+    token, clock = tmp_path / "token", Clock()
+    token.write_text("one\n")
+    path = config(tmp_path / "config", {"tokenFile": "token"})
+    source = CredentialSource(path, now=clock)
+    await source.current()
+    token.write_text("two\n")
+    clock.now -= 3600
+    assert (await source.current()).authorization == "Bearer two"
+    path.write_text("{")
+    clock.now += 60
+    await source.current()
+    assert source.problem
+    config(path, {"token": "three"})
+    clock.now -= 3600
+    assert (await source.current()).authorization == "Bearer three"
+
+
 async def test_what_cannot_be_read_anew_goes_on_as_it_was(tmp_path: Path) -> None:
     path, clock = config(tmp_path / "config", {"token": "one"}), Clock()
     source = CredentialSource(path, now=clock)
