@@ -24,6 +24,7 @@ from swashplate.address import Address, refuse_taken
 from swashplate.http_server import HttpServer
 from swashplate.rate_limit_metrics import RateLimitMetrics
 from swashplate.rate_limit_services import Beside
+from swashplate.rate_limit_status import StatusPages
 from swashplate.rate_limiter import RateLimiter
 from swashplate.route_limit_files import RouteLimitFiles
 from swashplate.settings import Settings
@@ -48,6 +49,7 @@ class RateLimitServer:
                 settings.routes, settings.namespace, self._kept, log, self.limiter.use_routes
             )
         self._ending = Ending()
+        self._listen = settings.ratelimit_listen
         self._host = self._make_host()
         self._metrics = RateLimitMetrics(self.limiter, self._host.kind, lambda: self._host.counts)
         self._process = CollectorRegistry()
@@ -67,11 +69,11 @@ class RateLimitServer:
         if self._routes is not None:
             await self._routes.start()
         port = await self._host.start()
-        grpc = str(Address.parse(listen)._replace(port=port)) if port else listen
+        self._listen = str(Address.parse(listen)._replace(port=port)) if port else listen
         if isinstance(http, Path):
             await self._http.start_at(http)
-            return grpc, f"unix:{http}"
-        return grpc, str(await self._http.start(http))
+            return self._listen, f"unix:{http}"
+        return self._listen, str(await self._http.start(http))
 
     async def stop(self) -> None:
         """Not ready any more, then no more calls, then the rest. May be called always."""
@@ -111,7 +113,10 @@ class RateLimitServer:
 
     def _pages(self) -> web.Application:
         asking = JsonAsking(Gatherer(self.limiter.core.decide, self.limiter.gate))
-        return Pages(self, asking, counters=self._settings.ratelimit_counters).application()
+        app = Pages(self, asking, counters=self._settings.ratelimit_counters).application()
+        status = StatusPages(self._settings, self.limiter, unready=lambda: self.unready, listen=lambda: self._listen)
+        app.add_routes(status.routes())
+        return app
 
     def _make_host(self) -> GrpcioHost | NativeHost:
         settings, limiter = self._settings, self.limiter

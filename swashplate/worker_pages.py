@@ -38,6 +38,7 @@ class WorkerPages:
             [
                 web.get("/metrics", self._metrics),
                 web.get("/healthcheck", self._healthcheck),
+                web.post("/confirm", self._all),
                 web.route("*", "/{path:.*}", self._any),
             ]
         )
@@ -59,6 +60,11 @@ class WorkerPages:
             if answer.status == 200:
                 return answer
         return answer
+
+    async def _all(self, request: web.Request) -> web.Response:
+        """What each has to do for itself; the answer is that of one."""
+        answers = [await _asked(request, socket) for socket in self._subject.sockets]
+        return next((answer for answer in answers if answer is not None), error(503, "no worker answers"))
 
     async def _any(self, request: web.Request) -> web.Response:
         sockets = list(self._subject.sockets)

@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 import envoy_api
 from ratelimit.host.choice import has_native
 from ratelimit.host.service import PATH, RESPONSE
+from swashplate.status import StatusReport
 from tests.e2e.harness.ports import free_port
 from tests.e2e.harness.wait import until
 from tests.ratelimit.counters.valkey import Valkey
@@ -255,3 +256,32 @@ async def test_a_store_that_hangs_is_no_reason_to_miss_a_deadline(site: Site, ho
         valkey.go_on()
         await here.ready()
         assert (await here.ask({"denied": "x"})).overall_code == 1
+
+
+async def test_status_and_confirm_are_asked_as_of_any_server(site: Site, tmp_path: Path) -> None:
+    site.write()
+    site.write(SHOP.replace("shop", "bar"), "bar.yaml")
+    async with site.serving(state=tmp_path / "state") as here:
+        await here.ready()
+    (site.limits / "bar.yaml").unlink()
+    site.write(BROKEN)
+    async with site.serving(state=tmp_path / "state") as here:
+
+        async def seen() -> bool:
+            return bool(here.server.limiter.source and here.server.limiter.source.held_files)
+
+        await until(seen, "the missing file", within=DEADLINE_S)
+        report = StatusReport.model_validate_json((await here.page("/status"))[1])
+        (server,) = report.servers
+        assert (server.listen, server.ready) == (here.listen, True)
+        files, store = report.sources
+        assert (files.name, files.services, len(files.held)) == ("limit-files", 2, 1)
+        assert (store.name, store.error) == ("counters", None)
+        assert [(problem.code, problem.in_force) for problem in report.problems if problem.code == "L004"] == [
+            ("L004", "last good")
+        ]
+        assert (await here.page("/confirm?source=route-files", "POST"))[0] == 404
+        assert (await here.page("/confirm?source=limit-files&only=shop", "POST"))[0] == 404
+        status, text = await here.page("/confirm?source=limit-files", "POST")
+        assert (status, json.loads(text)) == (200, {"confirmed": ["bar"]})
+        assert "bar.client" not in (await here.page("/rlconfig"))[1]
