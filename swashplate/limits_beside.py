@@ -39,7 +39,9 @@ class LimitsBeside:
         self._calls = GrpcioCalls(
             self.limiter.core.decide, self.limiter.gate, in_flight=settings.ratelimit_max_in_flight
         )
-        self._metrics = RateLimitMetrics(self.limiter, "grpcio", lambda: self._calls.counts)
+        self._metrics = RateLimitMetrics(
+            self.limiter, "grpcio", lambda: self._calls.counts, lambda: self.limiter.unready
+        )
 
     @property
     def methods(self) -> tuple[Served, ...]:

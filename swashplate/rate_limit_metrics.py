@@ -111,11 +111,12 @@ OF_WORKERS: Final = (WORKERS, RESTARTS)
 
 @dataclass(frozen=True, slots=True)
 class RateLimitMetrics:
-    """Read whenever somebody scrapes."""
+    """Read whenever somebody scrapes. `unready` gives the reasons why no calls should be sent here."""
 
     limiter: RateLimiter
     host: str
     host_counts: Callable[[], HostCounts]
+    unready: Callable[[], tuple[str, ...]]
 
     def text(self) -> AsyncIterator[bytes]:
         """All of it in Prometheus' text format, in pieces."""
@@ -133,7 +134,7 @@ class RateLimitMetrics:
         limiter, source = self.limiter, self.limiter.source
         yield LOADED, [Sample(NO_LABELS, limiter.loaded)]
         yield LOAD_ERRORS, [Sample(NO_LABELS, limiter.load_errors)]
-        yield READY, [Sample(NO_LABELS, int(not limiter.unready))]
+        yield READY, [Sample(NO_LABELS, int(not self.unready()))]
         yield LIMITS, _by("domain", limiter.limits.items())
         if source is None:
             return

@@ -51,7 +51,9 @@ class RateLimitServer:
         self._ending = Ending()
         self._listen = settings.ratelimit_listen
         self._host = self._make_host()
-        self._metrics = RateLimitMetrics(self.limiter, self._host.kind, lambda: self._host.counts)
+        self._metrics = RateLimitMetrics(
+            self.limiter, self._host.kind, lambda: self._host.counts, lambda: self.unready
+        )
         self._process = CollectorRegistry()
         ProcessCollector(registry=self._process)
         self._http = HttpServer(self._pages(), "the HTTP server of the rate limit service", "--http")
