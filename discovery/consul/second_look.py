@@ -61,5 +61,6 @@ async def _obstacle(client: Asks, datacenter: Datacenter, service: Service) -> s
         except (UnreachableError, MisreadError) as error:
             return str(error)
         if kept & there:
+            datacenter.catalog.ask_anew()  # which lacked it, and waits for something to change
             return f"{consul_name} is there after all"
     return ""

@@ -192,6 +192,28 @@ def test_a_token_that_may_read_less_since_then_takes_nothing_away(tmp_path: Path
     lives(model, tmp_path, two_services, later)
 
 
+def test_a_service_that_is_there_after_all_is_followed_again(tmp_path: Path) -> None:
+    async def later(seat: Seat) -> None:
+        seat.model.unlisted = frozenset({"api"})
+        await asyncio.sleep(2)
+        seat.model.unlisted = frozenset()
+        await asyncio.sleep(10)
+        assert seat.held == set()
+        await seat.model.register("api", "10.0.1.2", instance="api-2")
+        await asyncio.sleep(1)
+        assert seat.hosts() == {**BEFORE, "api": ["10.0.1.1", "10.0.1.2"]}
+
+    async def still(seat: Seat) -> None:
+        seat.model.unlisted = frozenset({"api"})
+        await asyncio.sleep(30)
+        asked = len(seat.model.asked)
+        await asyncio.sleep(600)
+        assert seat.hosts() == {**BEFORE, "api": ["10.0.1.1", "10.0.1.2"]}
+        assert len(seat.model.asked) - asked < 10 * 20
+
+    lives(ModelConsul, tmp_path, two_services, later, still)
+
+
 def test_a_service_that_does_not_answer_keeps_what_it_had(tmp_path: Path) -> None:
     async def later(seat: Seat) -> None:
         seat.model.fault, seat.model.fault_about = Reply(500, b"rpc error"), "/health/service/api"

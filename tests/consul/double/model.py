@@ -62,7 +62,7 @@ class ModelConsul:
     """One agent that is a server too. Its methods are those of the tests' real agent, as far as both can do it.
 
     `fault` is the answer to everything with `fault_about` in its path; `hung` never answers; more than `cap`
-    questions at once are refused. `asked` has the paths of all.
+    questions at once are refused. `unlisted` services are not in the catalog. `asked` has the paths of all.
     """
 
     def __init__(self, *, acl: bool = False, seed: int = 0) -> None:
@@ -78,6 +78,7 @@ class ModelConsul:
         self.fault_about: str = ""
         self.hung = False
         self.streams = True
+        self.unlisted: frozenset[str] = frozenset()
         self.asked: list[str] = []
         self._life = 0
         self._gone_at: dict[str, int] = {}
@@ -246,6 +247,8 @@ class ModelConsul:
         found: dict[str, set[str]] = {}
         hidden = False
         for one in self.instances.values():
+            if one.service in self.unlisted:
+                continue
             if rules.service(one.service):
                 found.setdefault(one.service, set()).update(one.tags)
             else:
