@@ -12,12 +12,14 @@ from tests.ratelimit.counters.valkey import HOST
 class Relay:
     """Listens at `port` for the server at `target`, with TLS where it has a context. An async context manager.
 
-    While `holds_answers` is set, what the server says waits; what the client sends arrives. `connections` counts.
+    While `holds_answers` is set, what the server says waits; what the client sends arrives. `delay_s`: how much later
+    the client hears what the server says. `connections` counts.
     """
 
     def __init__(self, target: int, context: ssl.SSLContext | None = None) -> None:
         self.port = free_port()
         self.connections = 0
+        self.delay_s = 0.0
         self._target = target
         self._context = context
         self._lets_through = asyncio.Event()
@@ -54,15 +56,22 @@ class Relay:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
-        with contextlib.suppress(OSError):
-            behind, ahead = await asyncio.open_connection(HOST, self._target)
-            self._open |= {writer, ahead}
-            try:
-                await asyncio.gather(self._pass(reader, ahead), self._pass(behind, writer, self._lets_through))
-            finally:
-                self._open -= {writer, ahead}
-                writer.transport.abort()
-                ahead.transport.abort()
+        self._open.add(writer)
+        try:
+            with contextlib.suppress(OSError):
+                await self._join(reader, writer)
+        finally:
+            self._open.discard(writer)
+            writer.transport.abort()
+
+    async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        behind, ahead = await asyncio.open_connection(HOST, self._target)
+        self._open.add(ahead)
+        try:
+            await asyncio.gather(self._pass(reader, ahead), self._pass(behind, writer, self._lets_through))
+        finally:
+            self._open.discard(ahead)
+            ahead.transport.abort()
 
     async def _pass(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, gate: asyncio.Event | None = None
@@ -70,6 +79,9 @@ class Relay:
         while data := await reader.read(65_536):
             if gate is not None:
                 await gate.wait()
+                if self.delay_s:
+                    asyncio.get_running_loop().call_later(self.delay_s, writer.write, data)
+                    continue
             writer.write(data)
             await writer.drain()
         writer.transport.abort()
