@@ -88,12 +88,15 @@ class RateLimitStats:
     the others by the gRPC status they ended with.
 
     At most `most` paths that stand in files have series, and `most_dynamic` of those that requests make (overrides,
-    `detailed_metric`, `value_to_metric`); the rest is counted under OTHERS of its domain.
+    `detailed_metric`, `value_to_metric`); the rest is counted under OTHERS of its domain. So are paths that requests
+    make of more than `most_characters`, and under OTHERS domains of more that no file has: a scrape writes each name
+    many times.
     """
 
     most: int = 100_000
     most_dynamic: int = 1_000
     most_domains: int = 100
+    most_characters: int = 1_024
     answered: int = 0
     over_limit_calls: int = 0
     failed: dict[Status, int] = field(default_factory=lambda: {s: 0 for s in Status if s is not Status.OK})
@@ -117,7 +120,11 @@ class RateLimitStats:
     def dynamic(self, domain: str, path: str) -> LimitCounts:
         """The series of a path that a request makes."""
         known = self._series.get((domain, path))
-        return known if known is not None else self._in(self._dynamic, self.most_dynamic, domain, path)
+        if known is not None:
+            return known
+        if len(path) > self.most_characters:
+            return self._others(domain)
+        return self._in(self._dynamic, self.most_dynamic, domain, path)
 
     def series(self) -> Iterable[LimitCounts]:
         """All of them; a path that is in a file and was made by requests before comes once, with the sum of both."""
@@ -135,7 +142,7 @@ class RateLimitStats:
     def no_domain(self, domain: str, descriptors: int) -> None:
         """A call with so many descriptors for a domain that no file has."""
         counted = self.domain_not_found
-        if domain not in counted and len(counted) >= self.most_domains:
+        if domain not in counted and (len(counted) >= self.most_domains or len(domain) > self.most_characters):
             domain = OTHERS
         counted[domain] = counted.get(domain, 0) + descriptors
 
@@ -143,13 +150,15 @@ class RateLimitStats:
         counts = series.get((domain, path))
         if counts is None:
             if len(series) >= most:
-                # One of a domain that is in a file: bounded by the files.
-                path = OTHERS
-                counts = self._series.get((domain, path))
-                if counts is not None:
-                    return counts
-                series = self._series
+                return self._others(domain)
             counts = series[domain, path] = LimitCounts(domain, path)
+        return counts
+
+    def _others(self, domain: str) -> LimitCounts:
+        # One of a domain that is in a file: bounded by the files.
+        counts = self._series.get((domain, OTHERS))
+        if counts is None:
+            counts = self._series[domain, OTHERS] = LimitCounts(domain, OTHERS)
         return counts
 
 

@@ -71,6 +71,17 @@ def test_a_path_that_came_into_a_file_later_is_one_series() -> None:
     assert [(one.path, one.total_hits, one.over_limit) for one in stats.series()] == [("a", 7, 1)]
 
 
+def test_names_that_callers_make_as_long_as_they_like_are_no_series() -> None:
+    stats = RateLimitStats()
+    long = "v" * (stats.most_characters + 1)
+    stats.dynamic("mesh", f"user_{long}").total_hits += 2
+    stats.dynamic("mesh", f"user_x{long}").total_hits += 3
+    stats.no_domain(long, 1)
+    stats.no_domain(f"x{long}", 1)
+    assert [(counts.path, counts.total_hits) for counts in stats.series()] == [(OTHERS, 5)]
+    assert stats.domain_not_found == {OTHERS: 2}
+
+
 def test_domains_that_callers_make_up_are_bounded() -> None:
     stats = RateLimitStats(most_domains=2)
     for domain in ("a", "b", "c", "d", "a"):
