@@ -139,8 +139,17 @@ class Workers:
             wait_s = 0.0 if time.monotonic() - began > _SHORT_LIFE_S else min(max(2 * wait_s, 0.5), _LONGEST_WAIT_S)
             self._log.error("a worker ended and is replaced", worker=number, code=code, in_seconds=wait_s)
             await asyncio.sleep(wait_s)
-            if await self._begin(number):
+            if await self._begin_again(number):
                 self._log.info("a worker takes calls again", worker=number)
+
+    async def _begin_again(self, number: int) -> str | None:
+        """As `_begin`, as soon as there can be another process: there may be too many, or no memory."""
+        while True:
+            try:
+                return await self._begin(number)
+            except OSError as failure:
+                self._log.error("a worker cannot be started: %s", failure, worker=number, in_seconds=_LONGEST_WAIT_S)
+            await asyncio.sleep(_LONGEST_WAIT_S)
 
     async def _ended(self, process: asyncio.subprocess.Process) -> None:
         longest = self._settings.ratelimit_drain.total_seconds() + _STOP_S

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -12,7 +13,10 @@ from typing import Any
 
 import aiohttp
 import pytest
+import structlog
+from structlog.testing import capture_logs
 
+from swashplate import rate_limit_workers
 from tests.e2e.harness.wait import until
 from tests.ratelimit.counters.valkey import Valkey
 from tests.swashplate.ratelimit_site import Site, ask, health
@@ -124,6 +128,37 @@ async def test_several_share_a_port_their_counters_and_one_page_of_metrics(site:
         server.process.send_signal(signal.SIGTERM)
         assert await server.ended() == 0
         assert not any(map(_runs, workers))
+
+
+async def test_a_worker_is_replaced_though_no_process_could_be_made_at_first(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, made, failures = asyncio.create_subprocess_exec, list[asyncio.subprocess.Process](), 0
+
+    async def create(*_: str, **pipes: Any) -> asyncio.subprocess.Process:
+        nonlocal failures
+        if len(made) == 2 and failures < 2:
+            failures += 1
+            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+        made.append(await make("sh", "-c", """echo '{"host": "native"}'; exec cat > /dev/null""", **pipes))
+        return made[-1]
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", create)
+    monkeypatch.setattr(rate_limit_workers, "_LONGEST_WAIT_S", 0.01)
+    workers = rate_limit_workers.Workers(site.settings(ratelimit_workers=2), structlog.get_logger())
+    with capture_logs() as lines:
+        await workers.start()
+        made[0].kill()
+
+        async def replaced() -> bool:
+            return len(made) == 3
+
+        await until(replaced, "another worker", within=DEADLINE_S)
+        await workers.stop()
+    assert [line["event"].partition(":")[0] for line in lines[:3]] == [
+        "a worker ended and is replaced",
+        *["a worker cannot be started"] * 2,
+    ]
 
 
 async def test_workers_do_not_outlive_their_parent(site: Site) -> None:
