@@ -34,7 +34,8 @@ class Options:
     that were passed; `would_deny_metadata` which limits would have denied but for a shadow mode.
 
     `near_limit_ratio` is for statistics. `memo_bytes` bound what is remembered of requests, about. An answer that a
-    store owes is awaited until `spare_s` before the caller's deadline, so that one still arrives in time.
+    store owes is awaited until `spare_s` before the caller's deadline, or a tenth of the time there is where that is
+    more, so that one still arrives in time.
     """
 
     shadow_mode: bool = False

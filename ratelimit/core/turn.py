@@ -82,7 +82,7 @@ class Core:
                 calls.append(plan.call)
                 running.add(place, plan)
                 left = deadline - now
-                deadlines.append(deadline if left == inf else deadline - min(spare, left / 2))
+                deadlines.append(deadline if left == inf else deadline - min(max(spare, left / 10), left / 2))
         if calls:
             try:
                 self._store.decide(calls, deadlines, running.done)

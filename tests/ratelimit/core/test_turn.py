@@ -63,12 +63,12 @@ def test_a_turn_without_checks_asks_no_store() -> None:
 def test_the_store_has_until_shortly_before_the_deadline_and_what_is_late_is_not_asked() -> None:
     store = ScriptedStore()
     core = core_of(LIMITS, Options(spare_s=0.002), store, now=lambda: 100.0)
-    turn = Calls([request("user=a")] * 5, [100.02, 100.001, 100.0, 99.0, inf])
+    turn = Calls([request("user=a")] * 6, [100.02, 100.001, 100.0, 99.0, inf, 102.0])
     core.decide(turn)
     assert [_status(one) for one in turn.ended[2:4]] == [Status.DEADLINE_EXCEEDED] * 2
     ((calls, deadlines, _),) = store.asked
-    assert len(calls) == 3
-    assert deadlines == pytest.approx([100.018, 100.0005, inf])
+    assert len(calls) == 4
+    assert deadlines == pytest.approx([100.018, 100.0005, inf, 101.8])
     assert core.stats.failed[Status.DEADLINE_EXCEEDED] == 2
 
 
