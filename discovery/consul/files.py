@@ -70,7 +70,7 @@ def _context(settings: ConsulSettings) -> ssl.SSLContext:
         capath=str(ca) if ca is not None and ca.is_dir() else None,
     )
     if settings.cert is not None:
-        context.load_cert_chain(settings.cert, settings.key)
+        context.load_cert_chain(settings.cert, settings.key, password="")  # or it would ask for one
     return context
 
 

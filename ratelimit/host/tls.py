@@ -38,8 +38,11 @@ class TlsFiles:
                 self.key.read_bytes(),
                 self.client_ca.read_bytes() if self.client_ca else None,
             )
+            if b"ENCRYPTED" in found.key:
+                raise ValueError("the key is encrypted: store it without a password")
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(self.certificates, self.key)
+            # Without one it would be asked for on standard input.
+            context.load_cert_chain(self.certificates, self.key, password="")
             if found.client_ca is not None:
                 context.load_verify_locations(cadata=found.client_ca.decode("ascii"))
         except (OSError, ValueError) as error:

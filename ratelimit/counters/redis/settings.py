@@ -79,7 +79,7 @@ class RedisSettings:
         try:
             context = ssl.create_default_context(cafile=self.ca_file)
             if self.certificate_file is not None:
-                context.load_cert_chain(self.certificate_file, self.key_file)
+                context.load_cert_chain(self.certificate_file, self.key_file, password="")  # or it would ask for one
         except (OSError, ssl.SSLError) as error:
             files = ", ".join(str(f) for f in (self.ca_file, self.certificate_file, self.key_file) if f is not None)
             raise SettingsError(f"TLS for the store of counters: {error} (of {files})") from error

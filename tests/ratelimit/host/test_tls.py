@@ -97,3 +97,15 @@ async def test_files_that_do_not_go_together_are_told_at_the_start(kind: Kind, f
     with pytest.raises(TlsError, match=str(files.key)):
         await site.host.start()
     await site.host.stop(0)
+
+
+async def test_an_encrypted_key_is_told_and_asks_nobody_for_its_password(
+    secure: Site, files: TlsFiles, said: list[str]
+) -> None:
+    text = files.key.read_text().replace("PRIVATE KEY", "ENCRYPTED PRIVATE KEY")
+    files.key.write_text(text)
+    secure.host._watch.look()  # type: ignore[union-attr]
+    assert len(said) == 1
+    assert "the key is encrypted" in said[0]
+    async with dial(secure, "secure.internal") as channel:
+        assert await calling(channel)(b"x", timeout=20) == b"x"
