@@ -29,6 +29,8 @@ from operator_files.store import LastGoodStore
 KIND: Final = "kubernetes"
 TURN_S: Final = 0.005
 """How long services are worked out in one go before other tasks have their turn."""
+TOGETHER: Final = 200
+"""So many that are pending at once are published in one go: the registry's listeners sum up what is many."""
 _POD: Final = "pod "
 
 
@@ -227,18 +229,20 @@ class KubernetesSource:
         """Everything that is pending now, a turn at a time."""
         pending, self._pending = self._pending, {}
         clock = asyncio.get_running_loop().time
-        turn: dict[Evidence, dict[ServiceName, Mapped]] = {}
+        some: dict[Evidence, dict[ServiceName, Mapped]] = {}
         until = clock() + TURN_S
-        for name, evidence in pending.items():
-            turn.setdefault(evidence, {})[name] = self._index.mapped(name)
+        for number, (name, evidence) in enumerate(pending.items(), 1):
+            some.setdefault(evidence, {})[name] = self._index.mapped(name)
+            if number % TOGETHER == 0:
+                self._publish(some)
+                some = {}
             if clock() > until:
-                self._publish(turn)
                 await asyncio.sleep(0)
-                turn, until = {}, clock() + TURN_S
-        self._publish(turn)
+                until = clock() + TURN_S
+        self._publish(some)
 
-    def _publish(self, turn: Mapping[Evidence, Mapping[ServiceName, Mapped]]) -> None:
-        for evidence, services in turn.items():
+    def _publish(self, some: Mapping[Evidence, Mapping[ServiceName, Mapped]]) -> None:
+        for evidence, services in some.items():
             routes = self._routes(services, evidence)
             # A virtual service has no endpoints that the registry could hold it for.
             changes = {

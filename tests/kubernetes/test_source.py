@@ -77,10 +77,28 @@ async def test_it_is_not_ready_before_all_that_it_heard_is_published() -> None:
         publish(*what)
         told.append((len(life.hosts()), life.source.freshness.ready))
 
-    with patch("discovery.kubernetes.source.TURN_S", -1.0), patch.object(life.feed, "publish", watched):
+    turns = patch.multiple("discovery.kubernetes.source", TURN_S=-1.0, TOGETHER=1)
+    with turns, patch.object(life.feed, "publish", watched):
         async with life:
             assert life.source.freshness.ready
     assert told[: len(names)] == [(1, False), (2, False), (3, False)]
+
+
+@scenario
+async def test_what_is_much_is_published_in_few_parts_however_long_it_takes() -> None:
+    """A first answer has thousands of services, and what the registry tells of each part ends in the log."""
+    life = Life(cluster_of(*(service(name=f"web-{number}") for number in range(450))))
+    parts: list[int] = []
+    publish = life.feed.publish
+
+    def watched(*what: Any) -> None:
+        publish(*what)
+        parts.append(len(life.hosts()))
+
+    with patch("discovery.kubernetes.source.TURN_S", -1.0), patch.object(life.feed, "publish", watched):
+        async with life:
+            pass
+    assert parts == [200, 400, 450]
 
 
 @scenario
