@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 from structlog.typing import FilteringBoundLogger
 
-from operator_files.problem import Problem
+from operator_files.problem import Problem, in_order
 from operator_files.standing import Standing
 from operator_files.store import LastGoodStore
 from ratelimit.core.options import HeaderNames, Options
@@ -21,6 +21,7 @@ from ratelimit.counters.store import StoreStatus
 from ratelimit.host.gate import Gate
 from ratelimit.limits.apart import apart
 from ratelimit.limits.book import Options as BookOptions
+from ratelimit.limits.overruled import overruled
 from ratelimit.limits.source import LimitSource
 from ratelimit.limits.tree import DomainTree, LimitTree
 from ratelimit.stats import RateLimitStats
@@ -76,7 +77,7 @@ class RateLimiter:
         self._tell_problems = ProblemLog(log, LIMIT_FILES, self._standings, lambda _: "no limit of it is in force")
         self._stopping = self._stopped = False
         self._splits = splits_calls(settings)
-        self._apart: frozenset[Problem] = frozenset()
+        self._found: frozenset[Problem] = frozenset()
         self._following: asyncio.Task[None] | None = None
         self.source: LimitSource | None = None
         self.source = self._source(kept)
@@ -153,7 +154,7 @@ class RateLimiter:
         """All problems of limit files, with what is in force of those that have errors."""
         if self.source is None:
             return
-        problems = naming(LIMIT_FILES, self.source.problems)
+        problems = (*naming(LIMIT_FILES, self.source.problems), *in_order(self._found))
         standings = self._standings({problem.file for problem in problems if problem.is_error})
         for problem in problems:
             standing = standings.get(problem.file) if problem.is_error else None
@@ -183,22 +184,24 @@ class RateLimiter:
         self.loaded += 1
         self._use()
         counts = {name: self.limits[name] for name in tree.domains}
-        self._tell_apart(tree)
         self._log.info("limits in force", domains=len(counts), limits=sum(counts.values()))
 
-    def _tell_apart(self, tree: LimitTree) -> None:
-        """Limits that cannot be kept as they are written, because of the store."""
-        found = frozenset(apart(tree, self._splits)) if self._splits else frozenset()
-        for problem in sorted(found - self._apart, key=lambda problem: (problem.file, problem.line)):
+    def _tell_found(self) -> None:
+        """Limits that are not in force as they are written, because of the store or of route files."""
+        found = set(apart(self._of_files, self._splits)) if self._splits else set[Problem]()
+        if self._of_routes is not None:
+            found |= set(overruled(self._of_files, self._of_routes.name))
+        for problem in in_order(found - self._found):
             self._log.warning(
                 "file has a warning: %s", problem.said(), code=problem.code, file=problem.file, line=problem.line
             )
-        self._apart = found
+        self._found = frozenset(found)
 
     def _use(self) -> None:
         self.tree = self._of_files if self._of_routes is None else self._of_files.with_domains(self._of_routes)
         self.limits = {name: sum(1 for _ in domain.limits()) for name, domain in self.tree.domains.items()}
         self.core.use(self.tree)
+        self._tell_found()
         self._on_tree(self.tree)
 
     def _problems(self, problems: tuple[Problem, ...]) -> None:

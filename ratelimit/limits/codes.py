@@ -47,9 +47,13 @@ APART = Code(
     "`charge_denied: false` needs the counters of a call decided together: one store, and on a Redis Cluster the "
     "hash tag `domain`.",
 )
+OVERRULED = Code(
+    "L023",
+    "The limits of route files are a domain of their own, in force instead of a limit file's domain of that name.",
+)
 
 CODES: tuple[Code, ...] = (
     DUPLICATE, DOMAIN_TAKEN, DESCRIPTOR_TAKEN, UNIT, UNLIMITED, REPLACES_ITSELF, SHARE_THRESHOLD, SEVERAL, WINDOW,
     TIME_ZONE, INCOMPATIBLE, MISPLACED, NO_VALUE, DENIES_ALL, REPLACES_UNKNOWN, NAME_TWICE, NO_EFFECT, UNREACHABLE,
-    KEY_PATTERN, OTHERWISE_THERE, YAML_1_1, APART,
+    KEY_PATTERN, OTHERWISE_THERE, YAML_1_1, APART, OVERRULED,
 )  # fmt: skip

@@ -15,7 +15,7 @@ from swashplate.limits_beside import serves_limits
 from swashplate.settings import Settings
 from tests.e2e.harness.ports import free_port
 from tests.swashplate.ratelimit_site import BROKEN, SHOP, ask, health
-from tests.swashplate.site import Running, Site, until
+from tests.swashplate.site import ROUTES, Running, Site, until
 
 Client = TestClient[web.Request, web.Application]
 
@@ -115,3 +115,16 @@ def test_when_limits_are_answered(given: dict[str, Any], serves: bool) -> None:
 def test_counters_are_for_loopback_only() -> None:
     settings = Settings.model_validate({"ratelimit_counters": True, "admin": "0.0.0.0:1"})
     assert any(line.startswith("--ratelimit-counters lets everybody") for line in contradictions(settings))
+
+
+async def test_a_limit_file_of_the_domain_of_route_files_is_told_to_be_overruled(site: Site) -> None:
+    site.write("limits/routes.yaml", SHOP.replace("domain: shop", "domain: swashplate"))
+    site.write("routes/checkout.yaml", f"{ROUTES}  rate_limits: [{{name: total, allow: 2/year}}]\n")
+    async with site.running() as here:
+        limits = here.plane.limits
+        assert limits is not None
+        await until(lambda: any(one.code == "L023" for one in limits.limiter.problem_reports()))
+        (problem,) = [one for one in limits.limiter.problem_reports() if one.code == "L023"]
+        assert problem.severity == "warning"
+        assert problem.file.endswith("limits/routes.yaml")
+        assert "swashplate" in problem.message
