@@ -82,18 +82,26 @@ class Replica:
         except aiohttp.ClientConnectionError:
             return 0, ""
 
-    async def metric(self, name: str, **labels: str) -> float:
-        """The sum of the samples that have these labels; 0 where there is none."""
+    async def metrics(self) -> str:
         status, text = await self.page("/metrics")
         assert status == 200, text
-        lines = [line for line in text.splitlines() if re.match(rf"{name}[ {{]", line)]
-        wanted = [f'{label}="{value}"' for label, value in labels.items()]
-        return sum(float(line.rpartition(" ")[2]) for line in lines if all(label in line for label in wanted))
+        return text
+
+    async def metric(self, name: str, **labels: str) -> float:
+        """The sum of the samples that have these labels; 0 where there is none."""
+        return metric_in(await self.metrics(), name, **labels)
 
     def memory(self) -> int:
         """What the process keeps in memory, in KiB."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(status.partition("VmRSS:")[2].split()[0])
+
+
+def metric_in(text: str, name: str, **labels: str) -> float:
+    """As `Replica.metric`, of what was read earlier."""
+    lines = [line for line in text.splitlines() if re.match(rf"{name}[ {{]", line)]
+    wanted = [f'{label}="{value}"' for label, value in labels.items()]
+    return sum(float(line.rpartition(" ")[2]) for line in lines if all(label in line for label in wanted))
 
 
 async def started(replicas: Sequence[Replica]) -> None:
