@@ -1,1 +1,1 @@
-"""What `bench/ratelimit.py` measures, and with what."""
+"""What `bench/rate_limits.py` measures, and with what."""
