@@ -97,7 +97,8 @@ where
     let service = service_fn({
         let caller = Arc::clone(&caller);
         move |request| {
-            let response = serve(request, Arc::clone(&caller));
+            // Boxed, for the task that it becomes is moved several times before it runs.
+            let response = Box::pin(serve(request, Arc::clone(&caller)));
             async { Ok::<_, Infallible>(response.await) }
         }
     });
