@@ -25,7 +25,7 @@ help: ## Show the targets
 
 install: $(INSTALLED) $(GRPCHOST_INSTALLED) ## Make .venv with the program and all that developing it needs
 
-run: $(INSTALLED) $(GRPCHOST_INSTALLED) ## Run the example: control plane, three upstreams, a real Envoy (flags: ARGS="--help")
+run: $(INSTALLED) ## Run the example: control plane, three upstreams, a real Envoy (flags: ARGS="--help")
 	$(BIN)/python -m swashplate.demo $(ARGS)
 
 # Three workers on two cores: the tests against Envoys wait most of the time.
