@@ -31,11 +31,16 @@ def parse(content: Content, path: str, *, shared_keys: bool = False) -> Reading[
             file_codes.UNREADABLE.id, f"the file cannot be read: {reason[:1].lower()}{reason[1:]}", path
         )
         return Reading("", None, (problem,))
+    # Until the document is gone: looking through its million objects would hold up all calls, whatever the thread.
+    with yaml.collector_paused():
+        return _parsed(content, path, shared_keys)
+
+
+def _parsed(content: bytes | str, path: str, shared_keys: bool) -> Reading[DomainFile]:
     document = yaml.parse(content, path, max_bytes=MAX_BYTES, merge_keys=True)
     if isinstance(document, Problem):
         return Reading(content if isinstance(content, str) else content.decode(errors="replace"), None, (document,))
-    with yaml.collector_paused():
-        return _read(document, shared_keys)
+    return _read(document, shared_keys)
 
 
 def parse_data(data: Mapping[str, object], path: str, *, shared_keys: bool = False) -> Reading[DomainFile]:

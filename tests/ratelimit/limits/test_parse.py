@@ -1,5 +1,9 @@
 """From the text of a limit file to its limits."""
 
+import gc
+
+import yaml
+
 from operator_files.problem import has_errors
 from ratelimit.counters.check import Algorithm, Calendar
 from ratelimit.limits.limit import Limit, OnStoreFailure
@@ -95,3 +99,20 @@ def test_data_that_no_file_holds() -> None:
     broken = parse_data({"domain": "d", "descriptors": [{"key": "k", "rate_limit": {}}]}, "routes/checkout.yaml")
     assert broken.value is None
     assert any("unit is missing" in problem.message for problem in broken.problems)
+
+
+def test_the_collector_does_not_look_through_a_document() -> None:
+    """It holds every thread for as long as it takes: more than a second with ten thousand limits."""
+    seen: list[int] = []
+
+    def look(phase: str, _: object) -> None:
+        if phase == "start":
+            seen.append(sum(isinstance(one, yaml.Node) for one in gc.get_objects()))
+
+    lines = [f"- {{key: k, value: v{number}}}\n" for number in range(2_000)]
+    gc.callbacks.append(look)
+    try:
+        parse("domain: d\ndescriptors:\n" + "".join(lines), "d.yaml")
+    finally:
+        gc.callbacks.remove(look)
+    assert not any(seen)
