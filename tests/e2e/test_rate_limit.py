@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,24 +53,22 @@ ROUTES: dict[str, list[dict[str, Any]]] = {
     "/override": [generic("overridden", limit=OVERRIDE)],
     "/unlimited": [generic("nothing")],
 }
+GENERIC: dict[str, dict[str, Any]] = {
+    "all": {"rate_limit": an_hour(3)},
+    "shadow": {"rate_limit": an_hour(1), "shadow_mode": True},
+    "small": {"rate_limit": an_hour(1), "quota_mode": True},
+    "large": {"rate_limit": an_hour(2), "quota_mode": True},
+    "wide": {"rate_limit": an_hour(1, name="wide")},
+    "cost": {"rate_limit": an_hour(10)},
+    "hits": {"rate_limit": an_hour(5)},
+    "tokens": {"rate_limit": an_hour(100)},
+    "overridden": {"rate_limit": an_hour(1)},
+}
 LIMITS: list[dict[str, Any]] = [
     {"key": "user", "rate_limit": an_hour(2)},
     {"key": "remote_address", "rate_limit": an_hour(2)},
     {"key": "vip", "rate_limit": an_hour(3, replaces=[{"name": "wide"}])},
-    *(
-        {"key": "generic_key", "value": value, **more}
-        for value, more in {
-            "all": {"rate_limit": an_hour(3)},
-            "shadow": {"rate_limit": an_hour(1), "shadow_mode": True},
-            "small": {"rate_limit": an_hour(1), "quota_mode": True},
-            "large": {"rate_limit": an_hour(2), "quota_mode": True},
-            "wide": {"rate_limit": an_hour(1, name="wide")},
-            "cost": {"rate_limit": an_hour(10)},
-            "hits": {"rate_limit": an_hour(5)},
-            "tokens": {"rate_limit": an_hour(100)},
-            "overridden": {"rate_limit": an_hour(1)},
-        }.items()
-    ),
+    *({"key": "generic_key", "value": value, **more} for value, more in GENERIC.items()),
 ]
 
 
@@ -107,7 +106,7 @@ async def edges(envoy_binary: Path, tmp_path_factory: pytest.TempPathFactory) ->
         envoy = await running.enter_async_context(site.envoy(envoy_binary, "delta"))
         await envoy.live()
         for edge in edges.values():
-            await until(lambda edge=edge: _lets_pass(edge), "the listeners to serve")
+            await until(partial(_lets_pass, edge), "the listeners to serve")
         yield edges
 
 
@@ -192,4 +191,4 @@ async def test_a_service_that_is_gone_is_the_filters_to_decide_and_is_asked_agai
     assert await edge.codes("/unlimited", 2) == [500, 500]
     await edge.service.start()
     await edge.service.ready()
-    await until(lambda: _lets_pass(edge), "Envoy to ask the service again")
+    await until(partial(_lets_pass, edge), "Envoy to ask the service again")

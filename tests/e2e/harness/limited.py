@@ -52,8 +52,10 @@ HITS: Final = {
 
 def service(name: str, port: int) -> raw.Resource:
     """The cluster of a rate limit service."""
-    options = {"@type": f"{raw.TYPE}envoy.extensions.upstreams.http.v3.HttpProtocolOptions"}
-    options["explicit_http_config"] = {"http2_protocol_options": {}}
+    options = {
+        "@type": f"{raw.TYPE}envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+        "explicit_http_config": {"http2_protocol_options": {}},
+    }
     endpoints = [{"lb_endpoints": [{"endpoint": {"address": raw.address(port)}}]}]
     return raw.cluster(
         name,

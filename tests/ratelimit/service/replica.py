@@ -79,7 +79,7 @@ class Replica:
         try:
             async with aiohttp.ClientSession() as http, http.get(f"http://{HOST}:{self.http}{path}") as response:
                 return response.status, await response.text()
-        except aiohttp.ClientConnectionError:
+        except aiohttp.ClientError:
             return 0, ""
 
     async def metrics(self) -> str:

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group(
 
 BARE: Final = ("a", "a_b", "a_b_c", "a|b", "a:b", "ключ", "1:a")
 """Keys that look like others with a part of the value, or like the names that counters have in a store."""
-LIMITS: Final = [
+LIMITS: Final[list[dict[str, Any]]] = [
     *({"key": key, "rate_limit": a_year(1), "descriptors": [{"key": "b", "rate_limit": a_year(1)}]} for key in BARE),
     {"key": "wide", "rate_limit": a_year(4_294_967_295)},
     {"key": "peeked", "rate_limit": a_year(2)},
@@ -32,7 +32,7 @@ LIMITS: Final = [
 @pytest_asyncio.fixture(loop_scope="module", scope="module", params=HOSTS)
 async def replica(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Replica]:
     folder = tmp_path_factory.mktemp("bytes")
-    limit_file(folder / "limits", "mesh", list(LIMITS))
+    limit_file(folder / "limits", "mesh", LIMITS)
     async with Replica(folder / "limits", folder / "log", host=request.param) as running:
         await running.ready()
         yield running

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -100,7 +101,7 @@ async def test_of_algorithms_that_refill_no_more_than_limit_and_refill(three: Th
     for key in ("bucket", "sliding"):
         look = request({"entries": [{"key": key, "value": "x"}], "hitsAddend": "0"}, domain="refill")
         for caller in three.callers:
-            await until(lambda caller=caller, look=look: three.has(caller, look, 40), "the limit to be in force")
+            await until(partial(three.has, caller, look, 40), "the limit to be in force")
         for number in range(ROUNDS):
             start = time.monotonic()
             found = await many(three.callers, 3 * CLIENTS, 4, request(f"{key}=round{number}", domain="refill"))
@@ -140,7 +141,7 @@ async def _in_force(three: Three, number: int, raised: int) -> None:
     entries = [{"key": "raised", "value": f"round{number}"}]
     look = request({"entries": entries, "hitsAddend": "0"}, domain="edited")
     for caller in three.callers[::4]:
-        await until(lambda caller=caller: three.has(caller, look, raised), "the edit to be in force")
+        await until(partial(three.has, caller, look, raised), "the edit to be in force")
 
 
 async def test_through_the_death_of_a_replica(three: Three) -> None:
@@ -173,7 +174,7 @@ async def test_through_the_death_of_a_replica(three: Three) -> None:
         await victim.start()
         await victim.ready()
         for caller in three.callers:
-            await until(lambda caller=caller, message=message: _denies(caller, message), "calls to be taken again")
+            await until(partial(_denies, caller, message), "calls to be taken again")
 
 
 async def _denies(caller: Caller, message: bytes) -> bool:
@@ -215,7 +216,7 @@ async def _pass_exactly(three: Three, callers: list[Caller], number: int, skew: 
     message = request("k=x", domain=domain)
     look = request({"entries": [{"key": "k", "value": "x"}], "hitsAddend": "0"}, domain=domain)
     for caller in callers:
-        await until(lambda caller=caller: three.has(caller, look, requests), "the limit to be in force")
+        await until(partial(three.has, caller, look, requests), "the limit to be in force")
     found = await many(callers, CLIENTS, 4, message)
     resets = [(await ask(caller, look)).statuses[0].duration_until_reset.seconds for caller in callers]
     if time.time() >= ends - 1:

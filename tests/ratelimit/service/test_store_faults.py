@@ -81,8 +81,8 @@ class Served:
 
     async def counted(self, descriptor: str) -> int:
         """The hits that Valkey has."""
-        entry = tuple(descriptor.split("="))
-        value = await self.valkey.ask("GET", Keys().key("mesh", [entry], Rule(1000, YEAR_S)))
+        key, _, asked_for = descriptor.partition("=")
+        value = await self.valkey.ask("GET", Keys().key("mesh", [(key, asked_for)], Rule(1000, YEAR_S)))
         return int(value.split()[2]) if value else 0
 
 
