@@ -27,7 +27,8 @@ def _ports() -> Iterator[int]:
 
 
 def _claim(block: int) -> bool:
-    # A name, held for as long as this process lives. An abstract one: there is no file that could outlive the process, and it is of the network namespace, as ports.
+    # A name that is held for as long as this process lives. An abstract one: no file is left behind, and it is of
+    # the network namespace, as ports are.
     claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
         claim.bind(f"\0swashplate tests, ports {block}")
