@@ -1,5 +1,7 @@
 """The rate limit service by itself: the limiter, a host for gRPC, and HTTP beside it."""
 
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
@@ -31,6 +33,8 @@ from swashplate.settings import Settings
 from xds.host.rpc import Ending
 
 _SHUTTING_DOWN: Final = "this server is shutting down"
+_FIRST_READING_S: Final = 2.0
+"""How long calls are not taken yet because the limits are being read: a caller that is early need not be refused."""
 
 
 class RateLimitServer:
@@ -42,7 +46,8 @@ class RateLimitServer:
         self._kept = LastGoodStore(settings.state) if settings.state else None
         for warning in self._kept.warnings if self._kept else ():
             log.warning("state directory", reason=warning)
-        self.limiter = RateLimiter(settings, log, self._kept)
+        self._limits_read = asyncio.Event()
+        self.limiter = RateLimiter(settings, log, self._kept, on_tree=lambda _: self._limits_read.set())
         self._routes: RouteLimitFiles | None = None
         if settings.routes is not None:
             self._routes = RouteLimitFiles(
@@ -70,12 +75,20 @@ class RateLimitServer:
         await self.limiter.start()
         if self._routes is not None:
             await self._routes.start()
+        await self._first_reading()
         port = await self._host.start()
         self._listen = str(Address.parse(listen)._replace(port=port)) if port else listen
         if isinstance(http, Path):
             await self._http.start_at(http)
             return self._listen, f"unix:{http}"
         return self._listen, str(await self._http.start(http))
+
+    async def _first_reading(self) -> None:
+        """Waits for limits, but not for ever: who calls a service that has none is told why."""
+        if self._settings.ratelimit_config is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_FIRST_READING_S):
+                    await self._limits_read.wait()
 
     async def stop(self) -> None:
         """Not ready any more, then no more calls, then the rest. May be called always."""

@@ -40,6 +40,14 @@ async def test_limits_are_kept(site: Site, host: str) -> None:
 
 
 @pytest.mark.parametrize("host", HOSTS)
+async def test_the_first_call_meets_limits(site: Site, host: str) -> None:
+    """The port is there only once they have been read: nobody is refused for being early."""
+    site.write()
+    async with site.serving(ratelimit_host=host) as here:
+        assert (await here.ask({"client": "web"})).overall_code == 1
+
+
+@pytest.mark.parametrize("host", HOSTS)
 async def test_health_follows_the_limits_by_every_name(site: Site, host: str) -> None:
     async with site.serving(ratelimit_host=host) as here:
         for name in NAMES:
