@@ -70,19 +70,29 @@ class Core:
     def decide(self, turn: Turn) -> None:
         """Answers each call of the turn once: now, or when the store has decided it."""
         now, spare = self._clock(), self._options.spare_s
+        stats, remembered = self.stats, self._memo.get
         running = _Running(self, turn, self._options)
         calls: list[Call] = []
         deadlines: list[float] = []
         messages = turn.messages
-        self.stats.turn(len(messages))
+        stats.turn(len(messages))
         for place, (message, deadline) in enumerate(zip(messages, turn.deadlines, strict=True)):
             if deadline <= now:
                 running.expired(place)
-            elif (plan := self._plan(running, place, message)) is not None:
-                calls.append(plan.call)
-                running.add(place, plan)
-                left = deadline - now
-                deadlines.append(deadline if left == inf else deadline - min(max(spare, left / 10), left / 2))
+                continue
+            plan = remembered(message)
+            if plan is not None:
+                stats.plans_remembered += 1
+            elif (plan := self._plan(running, place, message)) is None:
+                continue
+            if not plan.call:
+                running.settle(place, plan)
+                continue
+            calls.append(plan.call)
+            running.waiting.append((place, plan))
+            left = deadline - now
+            deadlines.append(deadline if left == inf else deadline - min(max(spare, left / 10), left / 2))
+        running.left = len(calls)
         if calls:
             try:
                 self._store.decide(calls, deadlines, running.done)
@@ -92,56 +102,45 @@ class Core:
         running.flush()
 
     def _plan(self, running: "_Running", place: int, message: bytes) -> Plan | None:
-        """The plan of a call that the store must be asked for; others are answered."""
-        plan = self._memo.get(message)
-        if plan is not None:
-            self.stats.plans_remembered += 1
-        elif self._planner is None:
+        """A new plan; None where there can be none, and the call has failed."""
+        if self._planner is None:
             running.fail(place, Status.UNAVAILABLE, "no limits are loaded yet")
             return None
-        else:
-            try:
-                plan = self._planner.plan(message)
-            except Exception as error:
-                self.on_fault(error)
-                running.fail(place, Status.INTERNAL, "the request could not be read")
-                return None
-            self.stats.plans_made += 1
-            self._memo.put(message, plan)
-        if plan.call:
-            return plan
-        running.settle(place, plan)
-        return None
+        try:
+            plan = self._planner.plan(message)
+        except Exception as error:
+            self.on_fault(error)
+            running.fail(place, Status.INTERNAL, "the request could not be read")
+            return None
+        self.stats.plans_made += 1
+        self._memo.put(message, plan)
+        return plan
 
 
 class _Running:
     """A turn under way: the calls that wait for the store, by the place they have in its call."""
 
-    __slots__ = ("_core", "_deciding", "_left", "_options", "_scheduled", "_stats", "_turn", "_unsaid", "_waiting")
+    __slots__ = ("_core", "_deciding", "_options", "_scheduled", "_stats", "_turn", "_unsaid", "left", "waiting")
 
     def __init__(self, core: Core, turn: Turn, options: Options) -> None:
         self._core = core
         self._turn = turn
         self._options = options
         self._stats = core.stats
-        self._waiting: list[tuple[int, Plan] | None] = []
-        self._left = 0
+        self.waiting: list[tuple[int, Plan] | None] = []
+        self.left = 0
         self._deciding = True
         self._scheduled = False
         self._unsaid = False
         """Whether there are answers that have not been let out."""
 
-    def add(self, place: int, plan: Plan) -> None:
-        self._waiting.append((place, plan))
-        self._left += 1
-
     def done(self, number: int, outcomes: Sequence[Outcome]) -> None:
         """The store has decided a call."""
-        waiting = self._waiting[number]
+        waiting = self.waiting[number]
         if waiting is None:
             raise AssertionError(f"the store decided a call twice, number {number}")
-        self._waiting[number] = None
-        self._left -= 1
+        self.waiting[number] = None
+        self.left -= 1
         try:
             self.settle(*waiting, outcomes)
         except Exception as error:
@@ -149,7 +148,7 @@ class _Running:
             self.fail(waiting[0], Status.INTERNAL, "the answer could not be made")
         if self._deciding:
             return
-        if not self._left:
+        if not self.left:
             self.flush()
         elif not self._scheduled:  # what is decided together goes out together
             self._scheduled = True
@@ -187,11 +186,11 @@ class _Running:
 
     def give_up(self) -> None:
         """The store has failed as it should not: what it has not decided is not decided."""
-        for number, waiting in enumerate(self._waiting):
+        for number, waiting in enumerate(self.waiting):
             if waiting is not None:
-                self._waiting[number] = None
+                self.waiting[number] = None
                 self.fail(waiting[0], Status.INTERNAL, "the store of counters failed")
-        self._left = 0
+        self.left = 0
 
     def flush(self) -> None:
         self._deciding = self._scheduled = False

@@ -19,6 +19,8 @@ def varint(number: int) -> bytes:
         return _ONE_BYTE[number]
     if number < 0x4000:
         return bytes((number & 0x7F | 0x80, number >> 7))
+    if number < 0x10000000:
+        return _TWO_BYTES[number & 0x3FFF] + varint(number >> 14)
     groups = []
     while number >= 0x80:
         groups.append(number & 0x7F | 0x80)
@@ -28,6 +30,8 @@ def varint(number: int) -> bytes:
 
 
 _ONE_BYTE: Final = tuple(bytes((number,)) for number in range(0x80))
+_TWO_BYTES: Final = tuple(bytes((number & 0x7F | 0x80, number >> 7 | 0x80)) for number in range(0x4000))
+"""Of numbers that have more bytes."""
 
 
 def field(number: int, data: bytes) -> bytes:
@@ -56,15 +60,17 @@ def _until_reset(seconds: int) -> bytes:
 
 _REMAINING: Final = tuple(_remaining(left) for left in range(10_001))
 _UNTIL_RESET: Final = tuple(_until_reset(seconds) for seconds in range(3_601))
+_SHORT_STATUS: Final = tuple(b"\x12" + size for size in _ONE_BYTE)
 _CODE: Final = tuple(number_field(1, code) for code in (UNKNOWN, OK, OVER_LIMIT))
 
 
 def status(code: int, limit: bytes, remaining: int, reset_s: int) -> bytes:
     """RateLimitResponse.statuses, a DescriptorStatus of a limit whose counter is known."""
-    left = _REMAINING[remaining] if remaining <= 10_000 else _remaining(min(remaining, UINT32))
+    left = _REMAINING[remaining] if remaining <= 10_000 else b"\x18" + varint(min(remaining, UINT32))
     reset = _UNTIL_RESET[reset_s] if reset_s <= 3_600 else _until_reset(reset_s)
     inner = _CODE[code] + limit + left + reset
-    return b"\x12" + varint(len(inner)) + inner
+    size = len(inner)
+    return (_SHORT_STATUS[size] if size < 0x80 else b"\x12" + varint(size)) + inner
 
 
 def bare_status(code: int, limit: bytes = b"", remaining: int = 0) -> bytes:
