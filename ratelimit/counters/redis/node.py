@@ -15,8 +15,8 @@ from ratelimit.counters.redis.connection import Connection, Reply, UnreachableEr
 from ratelimit.counters.redis.turn import Part
 from ratelimit.counters.stats import StoreStats
 
-MOST_IN_FLIGHT: Final = 2
-"""One is decided while the next one travels; what waits meanwhile goes together in the one after."""
+MOST_IN_FLIGHT: Final = 3
+"""One is decided while the others travel; what waits meanwhile goes together in the one after."""
 MOST_KEYS: Final = 256
 MOST_CHECKS: Final = 1024
 """In one script, so that it stops the server for a millisecond or two at most."""
