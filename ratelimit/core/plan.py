@@ -108,8 +108,7 @@ class Planner:
         if domain not in self._tree.domains:
             statuses = (NO_LIMIT,) * len(descriptors)
             plan = Plan(parts=statuses, plain=self._statuses_only, unknown_domain=domain, size=400 + 2 * len(data))
-            self._say(plan, request)
-            return plan
+            return self._said(plan, request)
         found = [self._find(domain, number, descriptor) for number, descriptor in enumerate(descriptors)]
         replaced = _NOTHING
         for one in found:
@@ -133,8 +132,7 @@ class Planner:
         # The names of counters are about as long, together, as the request.
         size = 400 + 2 * len(data) + 60 * len(parts) + 300 * len(call)
         plan = Plan(tuple(call), tuple(asked), tuple(parts), "", plain, b"", "", size)
-        self._say(plan, request)
-        return plan
+        return self._said(plan, request) if self._options.dynamic_metadata else plan
 
     def _read(self, data: bytes) -> Any:
         bounds = self._options.bounds
@@ -230,11 +228,12 @@ class Planner:
             call.append(_new(Check, (held.head + tail, held.rule, hits)))
             asked.append(_new(Asked, (held, counts, hits)))
 
-    def _say(self, plan: Plan, request: Any) -> None:
-        """What the answer says beside statuses."""
+    def _said(self, plan: Plan, request: Any) -> Plan:
+        """With what the answer says beside statuses."""
         if self._options.dynamic_metadata:
             plan.metadata = asked_for(request)
             plan.size += len(plan.metadata)
+        return plan
 
 
 def _hits(descriptor: Any, otherwise: int) -> int:

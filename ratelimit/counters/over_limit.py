@@ -18,6 +18,7 @@ from ratelimit.counters.terms import FIXED
 MOST_S: Final = 1.0
 """No entry lives longer."""
 MOST: Final = 65_536
+_NOTHING: Final[dict[int, Verdict]] = {}
 
 
 class _Over(NamedTuple):
@@ -54,7 +55,16 @@ class OverLimitMemory:
         places: list[int] = []
         known: dict[int, dict[int, Verdict]] = {}
         for place, call in enumerate(calls):
-            remembered = self._remembered(call, now)
+            if len(call) == 1:
+                verdict = self._verdict(call[0], now)
+                if verdict is not None:
+                    self._stats.checks += 1
+                    self._stats.remembered += 1
+                    done(place, (verdict,))
+                    continue
+                remembered = _NOTHING
+            else:
+                remembered = self._remembered(call, now)
             if len(remembered) == len(call) and call:
                 self._stats.checks += len(call)
                 done(place, [remembered[number] for number in range(len(call))])
@@ -81,24 +91,30 @@ class OverLimitMemory:
         what spares denied calls must be decided together with what denies them."""
         found: dict[int, Verdict] = {}
         denied = False
-        for number, (key, rule, hits) in enumerate(call):
-            if hits < 0:
-                self._over.pop(key, None)
-            entry = self._over.get(key)
-            if entry is None or hits <= 0:
-                continue
-            if rule is not entry.rule and not _is_same(rule, entry.rule):
-                del self._over[key]
-                continue
-            if entry.until <= now:
-                continue
-            reset_us = max(1, int((entry.ends - now) * US))
-            found[number] = Verdict(True, entry.after, entry.after, 0, -(-reset_us // US), True, reset_us)
-            denied |= rule.denies
+        for number, check in enumerate(call):
+            verdict = self._verdict(check, now)
+            if verdict is not None:
+                found[number] = verdict
+                denied |= check.rule.denies
         if denied and any(not check.rule.charge_denied for place, check in enumerate(call) if place not in found):
             found = {}
         self._stats.remembered += len(found)
         return found
+
+    def _verdict(self, check: Check, now: float) -> Verdict | None:
+        """What is known to become of a check."""
+        key, rule, hits = check
+        entry = self._over.get(key)
+        if entry is None or not hits:
+            return None
+        if hits < 0 or (rule is not entry.rule and not _is_same(rule, entry.rule)):
+            del self._over[key]
+            return None
+        if entry.until <= now:
+            return None
+        reset_us = max(1, int((entry.ends - now) * US))
+        verdict = (True, entry.after, entry.after, 0, -(-reset_us // US), True, reset_us)
+        return tuple.__new__(Verdict, verdict)  # half the time of calling the class
 
     def _remember(self, checks: Sequence[Check], outcomes: Sequence[Outcome], asked_at: float) -> None:
         for (key, rule, hits), outcome in zip(checks, outcomes, strict=True):

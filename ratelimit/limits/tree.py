@@ -143,7 +143,7 @@ class DomainTree:
         if not node.limits:
             return None
         if node.plain:
-            return Match(node.limits, entries, node.path)
+            return tuple.__new__(Match, (node.limits, entries, node.path))  # half the time of calling the class
         return self._spelt_out(entries)
 
     def walk(self, entries: Entries) -> Iterator[Node]:
