@@ -7,7 +7,7 @@ MEBIBYTE: Final = 1024 * 1024
 
 MOST_A_TURN: Final = 64
 """Calls of one turn. More wait for the next: others get their turn on the event loop between two, and the store
-decides one while the next is worked out. (With 256, each of them waited for the other for a third of the time.)"""
+decides one while the next is worked out. (With 256, this process waited for it a quarter of the time.)"""
 
 
 @dataclass(frozen=True, slots=True)
