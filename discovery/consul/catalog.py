@@ -19,7 +19,7 @@ _BURST: Final = 4
 _PER_S: Final = 1.0
 _MAYBE_NONE: Final = (
     "the catalog is empty to this token, which may not read all of it; "
-    "give it `service_prefix` and `node_prefix` read"
+    'give it `service_prefix "" read` and `node_prefix "" read`'
 )
 
 
@@ -42,6 +42,8 @@ class CatalogWatch:
         self.wanted: frozenset[str] = frozenset()
         self.index = 0
         self.answered = False
+        self.partial = False
+        """Consul said that there are services that the token may not read."""
         self.trouble = ""
         self._settings, self._shared, self._known = settings, shared, known
         self._on_catalog, self._on_reset, self._on_trouble = on_catalog, on_reset, on_trouble
@@ -83,7 +85,8 @@ class CatalogWatch:
         wanted = frozenset(name for name, tags in catalog.items() if is_wanted(name, tags, self._settings))
         if not wanted and (why := await self._why_empty(answer, catalog)):
             raise self._question.failed(NoAnswerError(why, token=not self._anonymous()))
-        news = catalog != self.catalog or not self.answered
+        news = catalog != self.catalog or not self.answered or answer.filtered != self.partial
+        self.partial = answer.filtered
         self.catalog, self.wanted, self.index, self.answered = catalog, wanted, answer.index, True
         self._troubled("")
         if news or heard.worth is not Worth.LIVE:

@@ -22,6 +22,8 @@ WAIT_S: Final = 300.0
 ANSWER_S: Final = 10.0
 """How long an answer may take beyond that."""
 CONNECT_S: Final = 5.0
+TOKEN_S: Final = 1.0
+"""How often the token's file is looked at while answers are awaited."""
 _KEPT_IDLE_S: Final = 30.0
 _NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -61,7 +63,8 @@ class Answer:
         said = self.said
         match self.status:
             case 401 | 403:
-                return f"permission denied ({said}); give a token with `service_prefix` and `node_prefix` read"
+                rights = '`service_prefix "" read` and `node_prefix "" read`'
+                return f"permission denied ({said}); give a token with {rights}"
             case 429:
                 return f"too many connections or requests ({said}); see `http_max_conns_per_client` of the agent"
             case 500 if "No path to datacenter" in said:
@@ -104,6 +107,15 @@ class ConsulClient:
             return not self._token.value()
         except UnreadableError:
             return False
+
+    async def token_turned(self) -> None:
+        """Until the file has another token: what was asked with the one before may be held for minutes, and its
+        answer is what that one may read."""
+        used = self._token_if_any()
+        while True:
+            await asyncio.sleep(TOKEN_S)
+            if self._token_if_any() != used:
+                return
 
     @property
     def complaints(self) -> tuple[str, ...]:
@@ -182,6 +194,12 @@ class ConsulClient:
         except UnreadableError as error:
             raise UnreachableError(str(error)) from error
 
+    def _token_if_any(self) -> str | None:
+        try:
+            return self._token.value()
+        except UnreadableError:
+            return None
+
     def _context(self) -> ssl.SSLContext:
         try:
             return self._tls.value()
@@ -200,6 +218,8 @@ class ConsulClient:
             )
         if isinstance(error, aiohttp.ServerDisconnectedError):
             return f"the agent at {self._base} closed the connection without an answer"
+        if isinstance(error, aiohttp.ClientConnectorError):  # whose text speaks of ssl for plain http, too
+            return f"the agent at {self._base} cannot be reached: {error.strerror or error.os_error}"
         return f"the agent at {self._base} cannot be reached: {error}"
 
 

@@ -171,6 +171,11 @@ class Datacenter:
                 self.watches[service].hurry()
         self._turned()
 
+    def token_turned(self) -> None:
+        """Another token may read something else: whatever was asked with the one before is asked anew."""
+        self._shared.gate.doubt(token=True)
+        self._opened()
+
     def _opened(self) -> None:
         self._shared.permissions.forget()
         self.catalog.ask_anew()

@@ -163,10 +163,12 @@ class _Asking:
         self._failures = 0
         self._told = ""
         self._looking = asyncio.create_task(self._gate.run(), name=f"gate before {path}")
+        self._following = asyncio.create_task(self._follow_token(client), name=f"token for {path}")
 
     async def stop(self) -> None:
         self._looking.cancel()
-        await asyncio.gather(self._looking, return_exceptions=True)
+        self._following.cancel()
+        await asyncio.gather(self._looking, self._following, return_exceptions=True)
 
     async def heard(self, confirm_at: float | None) -> tuple[Answer, Heard]:
         """The next good answer; at `confirm_at` one without an index. Raises NoAnswerError."""
@@ -204,6 +206,12 @@ class _Asking:
             self._told = self._gate.reason
             return self._told
         return "" if error.agent and self._failures < _DOUBTS else str(error)
+
+    async def _follow_token(self, client: ConsulClient) -> None:
+        while True:
+            await client.token_turned()
+            self._gate.doubt(token=True)
+            self._question.ask_anew()
 
     async def _until(self, heard: asyncio.Task[tuple[Answer, Heard]]) -> None:
         """Until it was heard, or the gate is shut. What failed is asked again before long."""

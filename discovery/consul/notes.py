@@ -39,6 +39,7 @@ def _notes(
         if one.catalog.answered and not one.catalog.wanted and not one.catalog.trouble:
             rule = f" with a tag that begins with `{settings.tag}`" if settings.tag else ""
             yield f"Consul's catalog{where} can be read and has no service{rule} but those of its own"
+        yield from _hidden(one, where)
         missing = sorted(watch.service for watch in one.watches.values() if watch.roll.missing)
         if missing:
             count = sum(len(one.watches[service].roll.missing) for service in missing)
@@ -52,6 +53,19 @@ def _notes(
     yield from said[:_NAMED]
     if len(said) > _NAMED:
         yield f"{len(said) - _NAMED} more services whose instances do not agree about their protocol"
+
+
+def _hidden(one: Datacenter, where: str) -> Iterator[str]:
+    if one.catalog.partial:
+        yield (
+            f"Consul has services{where} that the token may not read; "
+            'for all of them give it `service_prefix "" read`'
+        )
+    if partial := [watch.service for watch in one.watches.values() if watch.partial]:
+        yield (
+            f"the token may not read all instances{where} of {listed(partial)}; "
+            'for all of them give it `node_prefix "" read`'
+        )
 
 
 def _why_in_turn(settings: ConsulSettings, lanes: Lanes) -> str:

@@ -32,6 +32,8 @@ class Rights(NamedTuple):
         return bool(self.services or self.nodes)
 
 
+ANY: Final = ""
+"""The name of a service or a node, where it is not known, for a right to all of them."""
 EVERYTHING: Final = Rights(known=True)
 
 
@@ -71,7 +73,7 @@ class Permissions:
 
 
 def _why(services: frozenset[str], nodes: frozenset[str]) -> str:
-    if not services and not nodes:
-        return ""
-    what = [f"the {kind} `{min(names)}`" for kind, names in (("service", services), ("node", nodes)) if names]
-    return f"the token may not read {' and '.join(what)}; give it `service_prefix` and `node_prefix` read"
+    lacking = [(kind, min(names)) for kind, names in (("service", services), ("node", nodes)) if names]
+    what = " and ".join(f"the {kind} `{name}`" if name else f"all {kind}s" for kind, name in lacking)
+    rights = " and ".join(f'`{kind}_prefix "" read`' for kind, _ in lacking)
+    return f"the token may not read {what}; give it {rights}" if lacking else ""

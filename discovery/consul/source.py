@@ -141,6 +141,7 @@ class ConsulSource:
                 tasks.create_task(self._kept.run(self._feed))
                 tasks.create_task(self._look_again())
                 tasks.create_task(self._indexes.run(self._indexes_now))
+                tasks.create_task(self._follow_token())
                 for datacenter in self._datacenters.values():
                     tasks.create_task(datacenter.run())
         finally:
@@ -261,6 +262,12 @@ class ConsulSource:
         if not rest[name].left_out:
             del rest[name]
         self._publisher.publish(self._book.say(origin, rest), live=True)
+
+    async def _follow_token(self) -> None:
+        while True:
+            await self._client.token_turned()
+            for datacenter in self._datacenters.values():
+                datacenter.token_turned()
 
     async def _look_again(self) -> None:
         """Asks once more for services of an earlier life that are missing."""

@@ -1,7 +1,7 @@
 """Follows one service in one datacenter: its instances, all of them, whatever their checks say."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 from urllib.parse import quote
@@ -11,7 +11,7 @@ from discovery.consul.client import WAIT_S, Answer
 from discovery.consul.gate import Gate
 from discovery.consul.lanes import Lanes
 from discovery.consul.objects import Instance, MisreadError, instances_in
-from discovery.consul.permissions import Permissions, Rights
+from discovery.consul.permissions import ANY, Permissions, Rights
 from discovery.consul.question import Asks, InterruptedQuestionError, NoAnswerError, Question, rest
 from discovery.consul.roll import AFTER_RESET_S, ASK_AGAIN_S, Roll
 
@@ -19,7 +19,9 @@ CANNOT_CONFIRM_S: Final = 30.0
 """How long what is missing waits for the next attempt where the first could not confirm it."""
 _SHORTEST_S: Final = 0.001
 """A wait of 0 would be none at all."""
-_NOT_ALL: Final = "the token may not read all of its instances; give it `service_prefix` and `node_prefix` read"
+_NOT_ALL: Final = (
+    'the token may not read all of its instances; give it `service_prefix "" read` and `node_prefix "" read`'
+)
 
 
 class Surroundings(Protocol):
@@ -69,8 +71,11 @@ class Watch:
         self.roll = Roll()
         self.trouble = ""
         self.answered = self.tried = False
+        self.partial = False
+        """Consul said that there are instances that the token may not read."""
         self._shared, self._around = shared, around
         self._on_roll, self._on_trouble = on_roll, on_trouble
+        self._selects = bool(expression)
         self._turn = asyncio.Event()
         self._question = Question(
             shared.client,
@@ -145,8 +150,9 @@ class Watch:
         if heard.worth is Worth.RESET:
             self._around.reset()
         old = self.roll
-        if lost := old.lost(instances):
-            rights = await self._rights(answer, lost)
+        lost = old.lost(instances)
+        if lost or self._may_be_hidden(answer, instances):
+            rights = await self._rights(answer, instances, lost)
             if rights.denied or not rights.known:
                 self.roll = old.denied(instances)
                 if self.roll != old:
@@ -154,17 +160,27 @@ class Watch:
                 raise self._question.failed(NoAnswerError(rights.why, token=not rights.known))
         patience = max(AFTER_RESET_S if heard.worth is Worth.RESET else ASK_AGAIN_S, self._around.settled_in_s())
         self.roll = old.answered(instances, heard.worth, now=self._shared.clock(), patience_s=patience)
-        news = self.roll != old or not self.answered
+        # Only an answer that was not waited for has the sign.
+        partial = answer.filtered or (self.partial and heard.worth is not Worth.FIRST)
+        news = self.roll != old or not self.answered or partial != self.partial
         self.answered = self.tried = True
+        self.partial = partial
         self._troubled("")
         if news:
             self._on_roll(self, heard.worth)
 
-    async def _rights(self, answer: Answer, lost: tuple[Instance, ...]) -> Rights:
+    def _may_be_hidden(self, answer: Answer, instances: Collection[Instance]) -> bool:
+        """The catalog has the service, and no instance of it shows: Consul gives no sign to who has no token. A
+        filter may leave nothing for a better reason."""
+        return not instances and (answer.filtered or not (self.answered or self._selects))
+
+    async def _rights(self, answer: Answer, instances: Collection[Instance], lost: Collection[Instance]) -> Rights:
         """Whether what an answer lacks may be read at all."""
-        if answer.filtered and not instances_in(answer.body):
+        nodes = {one.node.node for one in lost} or {ANY}
+        rights = await self._shared.permissions.to_read([self.service], nodes)
+        if answer.filtered and not instances and rights.known and not rights.denied:
             return Rights(known=True, services=frozenset({self.service}), why=_NOT_ALL)
-        return await self._shared.permissions.to_read([self.service], {one.node.node for one in lost})
+        return rights
 
     def _is_due(self) -> bool:
         """Whether to ask again for what is missing. Puts it off where an answer would confirm nothing."""

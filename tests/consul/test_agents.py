@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
 import pytest
@@ -234,3 +235,18 @@ async def test_who_leads_is_no_secret(guarded: Place) -> None:
     async with ConsulClient(ConsulSettings(guarded.url, token="00000000-0000-0000-0000-0000deadbeef")) as client:
         assert (await client.get("/v1/status/leader")).status == 200
         assert (await client.get("/v1/acl/token/self")).status == 403
+
+
+async def test_a_token_that_may_not_read_nodes_is_named_and_the_right_one_heals(
+    guarded: Place, tmp_path: Path
+) -> None:
+    name = unique("web")
+    await guarded.agent.register(name, "10.0.0.1")
+    file = tmp_path / "token"
+    file.write_text(await guarded.agent.allow(unique("poor"), 'service_prefix "" { policy = "read" }'))
+    async with Life.at(guarded.url, token_file=file) as life:
+        await life.until(lambda: 'give it `node_prefix "" read`' in life.source.freshness.error)
+        assert life.source.freshness.synced_at is None
+        file.write_text(await guarded.agent.allow(unique("right"), ALL_RIGHTS))
+        await life.until_hosts(name, "10.0.0.1")
+        await life.until(lambda: life.source.freshness.error == "")

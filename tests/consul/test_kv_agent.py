@@ -1,6 +1,7 @@
 """Keys of Consul as a folder, against a real agent: rights, deletions, and an agent that hangs or forgets."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -51,6 +52,19 @@ async def test_a_token_that_is_deleted_takes_nothing_away(consul_acl: ConsulAgen
         assert await looks.next() == Look({"a": b"two"}, live=True)
         said = await looks.error()
         assert "permission denied" in said or "refuses the token" in said
+
+
+async def test_another_token_in_the_file_is_used_at_once(consul_acl: ConsulAgent, tmp_path: Path) -> None:
+    prefix, other = unique("routes"), unique("other")
+    file = tmp_path / "token"
+    file.write_text(await consul_acl.allow(unique("kv"), f'key_prefix "{prefix}/a" {{ policy = "read" }}'))
+    for key in "ab":
+        await consul_acl.put(f"{prefix}/{key}", key)
+    settings = ConsulSettings(consul_acl.url, token_file=file)
+    async with following(KvFolder(settings, prefix)) as looks:
+        assert await looks.next() == Look({"a": b"a"}, live=False)
+        file.write_text(await consul_acl.allow(other, f'key_prefix "{prefix}/" {{ policy = "read" }}'))
+        assert (await looks.next()).files["b"] == b"b"
 
 
 @pytest.mark.parametrize("rules", ["", 'node_prefix "" { policy = "read" }'], ids=["anonymous", "without keys"])
