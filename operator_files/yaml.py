@@ -44,10 +44,14 @@ class Mark(NamedTuple):
     width: int = 1
 
 
+_Child = tuple[yaml.Node | None, yaml.Node]
+"""The key's node (None in a list) and the value's, one step down."""
+
+
 class Document:
     """A file's text and its data, with the place of every part of it."""
 
-    __slots__ = ("_lines", "_root", "data", "file", "text")
+    __slots__ = ("_by_key", "_lines", "_root", "data", "file", "text")
 
     def __init__(self, file: str, text: str, data: object, root: yaml.Node | None = None) -> None:
         self.file = file
@@ -55,12 +59,13 @@ class Document:
         self.data = data
         self._root = root
         self._lines: list[str] | None = None
+        self._by_key: dict[yaml.MappingNode, dict[str, _Child]] = {}
 
     def at(self, loc: Loc, *, key: bool = False) -> Mark:
         """Where the value at `loc` stands, or its key; for what is not there, the nearest place around it."""
         node, key_node = self._nodes()
         for step in loc:
-            child = _child(node, step)
+            child = self._child(node, step)
             if child is None:
                 key = key_node is not None
                 break
@@ -108,6 +113,30 @@ class Document:
             except yaml.YAMLError:
                 self._root = None
         return self._root, None
+
+    def _child(self, node: yaml.Node | None, step: str | int) -> _Child | None:
+        if isinstance(node, yaml.MappingNode):
+            return self._own_child(node, step) or self._merged_child(node, step)
+        if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and 0 <= step < len(node.value):
+            return None, node.value[step]
+        return None
+
+    def _own_child(self, node: yaml.MappingNode, step: str | int) -> _Child | None:
+        # Remembered: a file with a problem for each of 20,000 keys took a quarter of a minute.
+        if (children := self._by_key.get(node)) is None:
+            pairs = reversed(node.value)  # of a key that comes twice the first counts
+            children = {key.value: (key, value) for key, value in pairs if isinstance(key, yaml.ScalarNode)}
+            self._by_key[node] = children
+        return children.get(step) if isinstance(step, str) else None
+
+    def _merged_child(self, node: yaml.MappingNode, step: str | int) -> _Child | None:
+        """As `_child`, of what merge keys bring."""
+        for key, value in node.value:
+            if _is_merge(key):
+                for source in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                    if (found := self._child(source, step)) is not None:
+                        return found
+        return None
 
     def _mark_of(self, node: yaml.Node | None) -> Mark:
         if node is None:
@@ -331,26 +360,6 @@ class _Constructor:
     def _refused(self, code: Code, message: str, node: yaml.Node, fix: str = "") -> _RefusedError:
         mark = self._document._mark_of(node)
         return _RefusedError(self._document.problem_at(code, message, mark, fix=fix))
-
-
-def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Node | None, yaml.Node] | None:
-    """The key's node (None in a list) and the value's node one step down."""
-    if isinstance(node, yaml.MappingNode):
-        own = next(((key, value) for key, value in node.value if key.value == step), None)
-        return own or _merged_child(node, step)
-    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and 0 <= step < len(node.value):
-        return None, node.value[step]
-    return None
-
-
-def _merged_child(node: yaml.MappingNode, step: str | int) -> tuple[yaml.Node | None, yaml.Node] | None:
-    """As `_child`, of what merge keys bring."""
-    for key, value in node.value:
-        if _is_merge(key):
-            for source in value.value if isinstance(value, yaml.SequenceNode) else [value]:
-                if (found := _child(source, step)) is not None:
-                    return found
-    return None
 
 
 def _is_merge(key: yaml.Node) -> bool:
