@@ -8,6 +8,7 @@ from discovery.kubernetes.batch import Batch
 from discovery.kubernetes.index import PodIndex, ServiceIndex
 from discovery.kubernetes.objects import NAMESPACES, Key, Namespace
 from discovery.kubernetes.reflector import Reflector
+from discovery.kubernetes.rights import rights_for
 from discovery.kubernetes.scopes import Earlier, News, Reading, Scope
 from discovery.registry import Evidence
 from mesh.service import ServiceName
@@ -54,6 +55,7 @@ class Namespaces:
                 uniform=reading.uniform,
                 ask_again_s=reading.ask_again_s,
                 presence=reading.presence,
+                rights=lambda error: rights_for(error, settings, everywhere=True, labels=False),
             )
         for namespace in settings.namespaces or (() if settings.namespace_selector else (ALL,)):
             self._add(namespace)

@@ -41,10 +41,8 @@ DOUBTED_S: Final = (30.0, 60.0)
 """How often an empty list is asked for again that nobody believes."""
 QUIET_ATTEMPTS: Final = 3
 """So many lost histories or short watches in a row are nobody's business: an API server that starts makes them."""
-_ADVICE: Final = {
-    403: "; what was known stays; `swashplate rbac` prints the rights that are needed",
-    404: "; what was known stays; this server does not have the resource",
-}
+_LACKING: Final = "this server does not have the resource"
+_RIGHTS: Final = "`swashplate rbac` prints the rights that are needed"
 _NO_STREAM: Final = frozenset({400, 405, 406, 415, 422})
 """What servers answer that cannot begin a watch with all objects; 422 where the feature is off."""
 
@@ -68,13 +66,14 @@ class Reflector(Generic[T]):
         uniform: Callable[[float, float], float] = random.uniform,
         ask_again_s: float = ASK_AGAIN_S,
         presence: Presence | None = None,
+        rights: Callable[[ApiError], str] = lambda _: _RIGHTS,
     ) -> None:
         """`earlier_life`: a store has something of these objects, so the first list is asked for a second time too.
         `presence` is shared by all that ask one server; it ends waits when the server is back.
 
         All callbacks run on the event loop. `on_batch` comes after `objects` has the changes, and once, maybe without
         any, for the first list; `on_state` whenever `freshness` changed in more than its time; `on_unread` tells of
-        one object that is not as the API says.
+        one object that is not as the API says. `rights` says what to do about a refusal.
         """
         self.resource = resource
         self.namespace = namespace
@@ -85,6 +84,7 @@ class Reflector(Generic[T]):
         self._now, self._uniform, self._ask_again_s = now, uniform, ask_again_s
         self._backoff = Backoff(uniform)
         self._presence = presence or Presence(uniform)
+        self._rights = rights
         self._version = ""
         self._streams = True
         self._interrupted = self._lived = self._expired = False
@@ -288,10 +288,16 @@ class Reflector(Generic[T]):
         if (expired and not again) or (self._lived and (error is None or type(error) is UnreachableError)):
             return 0.0
         if error is not None and not expired:
-            self._failed(f"{self._source.name}: {error}{_advice(error)}")
+            self._failed(f"{self._source.name}: {error}{self._advice(error)}")
         elif self._backoff.attempts >= QUIET_ATTEMPTS:
             self._failed(f"{self._source.name}: {error or 'watches end as soon as they begin'}")
         return self._next_wait(error)
+
+    def _advice(self, error: KubernetesError) -> str:
+        if not isinstance(error, ApiError) or error.status not in (403, 404):
+            return ""
+        stays = "what was known stays; " if self.freshness.synced_at is not None else ""
+        return f"; {stays}{self._rights(error) if error.status == 403 else _LACKING}"
 
     def _next_wait(self, error: KubernetesError | None) -> float:
         if isinstance(error, UnreachableError):
@@ -323,10 +329,6 @@ def _set(event: asyncio.Event, value: bool) -> None:
         event.set()
     else:
         event.clear()
-
-
-def _advice(error: KubernetesError) -> str:
-    return _ADVICE.get(error.status, "") if isinstance(error, ApiError) else ""
 
 
 def _retry_after_s(error: KubernetesError | None) -> float:

@@ -24,6 +24,7 @@ from discovery.kubernetes.objects import (
 )
 from discovery.kubernetes.presence import Presence
 from discovery.kubernetes.reflector import Reflector
+from discovery.kubernetes.rights import rights_for
 from discovery.kubernetes.settings import KubernetesSettings
 from mesh.service import ServiceName
 from operator_files.follow import Freshness
@@ -111,17 +112,23 @@ class Answers:
 
 
 class _Followed(NamedTuple):
-    """A reflector. `needed`: without it there is nothing to say."""
+    """A reflector. `needed`: without it there is nothing to say; `awaited`: nor before it was heard once."""
 
     reflector: Reflector[Any]
     take: Take[Any]
     answers: Answers
     needed: bool
+    awaited: bool
 
     @property
     def heard(self) -> bool:
         """It answered once in this life."""
         return self.reflector.freshness.synced_at is not None
+
+    @property
+    def spared(self) -> bool:
+        """It may not be read, and what is known does without it."""
+        return self.answers.denied and not self.needed and (self.heard or not self.awaited)
 
 
 class Scope:
@@ -156,17 +163,21 @@ class Scope:
             self._follow(ENDPOINT_SLICES, _slices(index), SERVICE_LABEL, earlier.has_endpoints(namespace)),
         ]
         if reading.settings.pod_labels:
-            self._followed.append(self._follow(POD_METADATA, _labels(index), "", False, needed=False))
+            # Without labels, a subset in a route file has no endpoint: an error to each of its callers.
+            awaited = not earlier.has_services(namespace)
+            self._followed.append(
+                self._follow(POD_METADATA, _labels(index), "", False, needed=False, awaited=awaited)
+            )
 
     @property
     def settled(self) -> bool:
-        """There is an answer to all that is needed; of the rest it is enough to know that we may not read it."""
-        return all(one.heard or (one.answers.denied and not one.needed) for one in self._followed)
+        """There is an answer to all that is awaited; of the rest it is enough to know that we may not read it."""
+        return all(one.heard or one.spared for one in self._followed)
 
     @property
     def denied(self) -> bool:
-        """Something that is needed may not be read, nor could it ever be in this life."""
-        return any(one.answers.denied and one.needed and not one.heard for one in self._followed)
+        """Something that is awaited may not be read, nor could it ever be in this life."""
+        return any(one.answers.denied and not one.heard and not one.spared for one in self._followed)
 
     @property
     def sure(self) -> bool:
@@ -180,7 +191,7 @@ class Scope:
     @property
     def freshness(self) -> tuple[Freshness, ...]:
         """Of each resource, but for what we can do without and may not read."""
-        return tuple(one.reflector.freshness for one in self._followed if one.needed or not one.answers.denied)
+        return tuple(one.reflector.freshness for one in self._followed if not one.spared)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -188,7 +199,7 @@ class Scope:
         return tuple(
             f"endpoints get no labels of new pods: {one.reflector.freshness.error}"
             for one in self._followed
-            if not one.needed and one.answers.denied
+            if one.spared
         )
 
     @property
@@ -213,7 +224,14 @@ class Scope:
             one.take(dict.fromkeys(one.reflector.objects))
 
     def _follow(
-        self, resource: Resource[T], take: Take[T], selector: str, earlier_life: bool, *, needed: bool = True
+        self,
+        resource: Resource[T],
+        take: Take[T],
+        selector: str,
+        earlier_life: bool,
+        *,
+        needed: bool = True,
+        awaited: bool = True,
     ) -> _Followed:
         def on_batch(batch: Batch[T]) -> None:
             names, endpoints = take(batch.changes)
@@ -237,8 +255,11 @@ class Scope:
             uniform=self._reading.uniform,
             ask_again_s=self._reading.ask_again_s,
             presence=self._reading.presence,
+            rights=lambda error: rights_for(
+                error, self._reading.settings, everywhere=not self.namespace, labels=not needed
+            ),
         )
-        return _Followed(reflector, take, answers, needed)
+        return _Followed(reflector, take, answers, needed, awaited)
 
 
 def _pods(index: PodIndex) -> Take[Pod]:

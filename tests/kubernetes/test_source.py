@@ -15,7 +15,9 @@ from tests.kubernetes.double.life import DOWN, Life, cluster_of, scenario
 from tests.kubernetes.double.seat import run, settle
 from tests.kubernetes.manifests import CHECKOUT, SHOP, endpoint, of, pod, pod_metadata, service, slice_
 
-FORBIDDEN = ApiError(403, "Forbidden", "pods is forbidden")
+FORBIDDEN = ApiError(
+    403, "Forbidden", 'pods is forbidden: User "system:serviceaccount:ops:cp" cannot list resource "pods"'
+)
 
 
 def checkout(*addresses: str, ready: bool = True) -> EndpointSlice:
@@ -102,22 +104,57 @@ async def test_what_is_much_is_published_in_few_parts_however_long_it_takes() ->
 
 
 @scenario
-async def test_without_the_right_to_pods_endpoints_have_no_labels_and_a_note_says_so() -> None:
+async def test_a_first_start_without_the_right_to_pods_is_not_ready_and_says_what_to_do() -> None:
+    """Endpoints without their labels are in no subset: each caller of one would get an error."""
     cluster = cluster_of(service(), checkout("10.0.0.1"))
     cluster.of(Known).fault = FORBIDDEN
     async with Life(cluster) as life:
-        assert life.hosts() == {"checkout": ["10.0.0.1"]}
-        assert life.labels() == [frozenset()]
-        assert life.synced
-        assert life.source.freshness.error == ""
-        (note,) = life.source.notes
-        assert "labels" in note
-        assert "pods" in note
+        await asyncio.sleep(60)
+        assert (life.hosts(), life.synced, life.source.freshness.ready) == ({}, False, False)
+        error = life.source.freshness.error
+        assert "`swashplate rbac --service-account ops/cp | kubectl apply -f -` gives the rights" in error
+        assert "`--kubernetes-pod-labels false`" in error
+        assert "what was known stays" not in error
+        assert life.errors == [error]
         cluster.of(Known).fault = None
         cluster.put(pod_metadata("pod-10.0.0.1", version="v1"))
         await asyncio.sleep(60)
         assert life.labels() == [frozenset({("version", "v1")})]
+        assert life.source.freshness.error == ""
         assert life.source.notes == ()
+
+
+@scenario
+async def test_without_labels_the_right_to_pods_is_not_needed() -> None:
+    cluster = cluster_of(service(), checkout("10.0.0.1"))
+    cluster.of(Known).fault = FORBIDDEN
+    async with Life(cluster, pod_labels=False) as life:
+        assert life.hosts() == {"checkout": ["10.0.0.1"]}
+        assert (life.synced, life.source.freshness.error, life.source.notes) == (True, "", ())
+
+
+@scenario
+async def test_a_right_to_pods_that_is_missing_in_one_namespace_costs_no_other_one() -> None:
+    there = of(Service, {"metadata": {"name": "web", "namespace": "depot"}, "spec": {"ports": [{"port": 80}]}})
+    cluster = cluster_of(service(), checkout("10.0.0.1"), there)
+    cluster.of(Known, "depot").fault = FORBIDDEN
+    async with Life(cluster, namespaces=("shop", "depot")) as life:
+        assert life.hosts() == {"checkout": ["10.0.0.1"]}
+        assert "--kubernetes-namespaces shop,depot" in life.source.freshness.error
+
+
+@scenario
+async def test_a_right_to_pods_that_is_lost_while_running_is_a_note() -> None:
+    cluster = cluster_of(service(), checkout("10.0.0.1"), pod_metadata("pod-10.0.0.1", version="v1"))
+    async with Life(cluster) as life:
+        cluster.of(Known).fault = FORBIDDEN
+        cluster.of(Known).cut()
+        await asyncio.sleep(60)
+        (note,) = life.source.notes
+        assert "labels" in note
+        assert "--kubernetes-pod-labels false" in note
+        assert (life.synced, life.source.freshness.error) == (True, "")
+        assert life.labels() == [frozenset({("version", "v1")})]
 
 
 @scenario
