@@ -1,6 +1,6 @@
 """Pages of docs/reference, written from the program itself: `python -m swashplate.reference`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
@@ -137,8 +137,15 @@ def _help(command: click.Command, above: click.Context, name: str, depth: int = 
     """The command's own text, and those of the commands below it."""
     context = click.Context(command, above, name, terminal_width=_WIDTH, max_content_width=_WIDTH)
     text = f"{'#' * depth} {context.command_path}\n\n```\n{command.get_help(context)}\n```\n"
-    below = command.commands.items() if isinstance(command, click.Group) else ()
-    return "\n".join([text, *(_help(each, context, called, depth + 1) for called, each in below)])
+    return "\n".join([text, *(_help(each, context, called, depth + 1) for called, each in _below(command, context))])
+
+
+def _below(command: click.Command, context: click.Context) -> Iterator[tuple[str, click.Command]]:
+    """Those of a group. One that loads its commands when they are asked for is asked, too."""
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            if (found := command.get_command(context, name)) is not None:
+                yield name, found
 
 
 def write() -> None:

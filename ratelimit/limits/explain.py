@@ -1,6 +1,6 @@
 """Why a descriptor of a request meets the limits that it meets, or none."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -12,7 +12,7 @@ from ratelimit.limits.pattern import Pattern, is_pattern
 from ratelimit.limits.tree import DomainTree, LimitTree, Node
 
 _SHOWN: Final = 5
-"""Descriptors of a level that are named as not met; a level may have thousands."""
+"""Descriptors of a level that are named as not met, and names that there are instead; there may be thousands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def explain(tree: LimitTree, domain: str, entries: Entries) -> Explanation:
     found = tree.domains.get(domain)
     if found is None:
         near = nearest(domain, tree.domains.keys())
-        hint = f"; did you mean `{near}`?" if near else ""
+        hint = f"; did you mean `{near}`?" if near else _known("; there is", tree.domains)
         return Explanation(
             domain, entries, (), f"no file describes the domain `{domain}`, so nothing is limited{hint}"
         )
@@ -143,9 +143,23 @@ def _why_none(node: Node, entry: tuple[str, str]) -> str:
     keys = {child.key for child in children}
     if key not in keys:
         near = nearest(key, keys)
-        return f"meets nothing: there is no key `{key}` here" + (f"; did you mean `{near}`?" if near else "")
+        return f"meets nothing: there is no key `{key}` here" + (
+            f"; did you mean `{near}`?" if near else _known(", only", keys)
+        )
     near = nearest(value, {child.value for child in children if child.key == key and not is_pattern(child.value)})
-    return f"meets nothing: no value of `{key}` here is `{value}`" + (f"; did you mean `{near}`?" if near else "")
+    values = {child.value for child in children if child.key == key}
+    return f"meets nothing: no value of `{key}` here is `{value}`" + (
+        f"; did you mean `{near}`?" if near else _known(", only", values)
+    )
+
+
+def _known(words: str, those: Collection[str]) -> str:
+    """What there is instead."""
+    if not those:
+        return ""
+    names = ", ".join(f"`{each}`" for each in sorted(those)[:_SHOWN])
+    more = f" and {len(those) - _SHOWN} more" if len(those) > _SHOWN else ""
+    return f"{words} {names}{more}"
 
 
 def _not_met(node: Node, entry: tuple[str, str], found: Node | None) -> Iterator[tuple[str, str]]:

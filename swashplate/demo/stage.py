@@ -106,6 +106,8 @@ def _serve(example: Example, places: Places, redis: str) -> list[str]:
         *("--listen", str(places.xds), "--admin", str(places.admin), "--egress", str(places.egress)),
         # A machine that is busy with other things must not look as if there were no limits.
         *("--ratelimit-timeout", "500ms"),
+        # The demo listens at loopback only, as counters demand.
+        "--ratelimit-counters",
         *(("--redis", redis) if redis else ()),
     ]
 
@@ -169,6 +171,8 @@ Try, in another terminal:
        for i in $(seq 7); do
          curl -sI -H 'host: checkout' -H 'x-api-key: me' {places.egress} | grep -i -e http -e rate
        done
+     Its counter, and how to begin anew (reset in the place of list):
+       {shown} ratelimit counters list swashplate --server http://{places.admin}/ratelimit
   4. See what every proxy has, and whether it took it:
        {shown} status --server http://{places.admin}
 

@@ -130,6 +130,10 @@ async def test_the_limit_of_the_example_is_at_work(demo: Demo) -> None:
         assert {answer.headers["x-ratelimit-remaining"] for answer in refused} == {"0"}
         async with demo.load("checkout") as load:
             assert {answer.status for answer in await load.more(20)} == {200}
+        counters = f"http://127.0.0.1:{demo.ports['--admin-port']}/ratelimit/counters?domain=swashplate"
+        async with http.get(counters) as answer:
+            (counter,) = (await answer.json())["counters"]
+        assert counter["hits"] >= 5
 
 
 async def test_every_service_of_the_example_answers(demo: Demo) -> None:

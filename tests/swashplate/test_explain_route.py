@@ -219,12 +219,50 @@ def test_the_limits_that_a_request_meets() -> None:
     )
     forward = Forward(Split.all_to(ServiceRef(name("checkout"))))
     file = routes("checkout", Rule("main", forward, rate_limits=(per_key, network)))
-    assert ask(mesh(CHECKOUT, file), "checkout").details[-2:] == (
+    assert ask(mesh(CHECKOUT, file), "checkout").details[-4:] == (
         "limit default/checkout/per-key: 100 per minute for each calling cluster and header x-api-key, "
         "and none where one is missing; gold: 9 per second; free-*: unlimited",
+        "its descriptor in the domain swashplate: "
+        "limit=default/checkout/per-key source_cluster=... header:x-api-key=...",
         "limit default/checkout/network: 300 per 5 minutes for each client network (/24, /64 in IPv6), "
         "which only counts (shadow mode)",
+        "its descriptor in the domain swashplate: limit=default/checkout/network masked_remote_address=...",
     )
+
+
+@pytest.mark.parametrize(
+    ("limit", "told"),
+    [
+        (
+            RateLimit("n/s/a", Allowance(3, "month"), calendar=True, time_zone="Europe/Berlin"),
+            "limit n/s/a: 3 per month, by the calendar in Europe/Berlin",
+        ),
+        (
+            RateLimit("n/s/a", Allowance(3, "day"), calendar=True),
+            "limit n/s/a: 3 per day, by the calendar in UTC",
+        ),
+        (
+            RateLimit("n/s/a", Allowance(5, "minute", 15), algorithm="sliding_window", on_store_failure="deny"),
+            "limit n/s/a: 5 per 15 minutes, as a sliding window, deny without the store",
+        ),
+        (
+            RateLimit("n/s/a", Allowance(60, "minute"), (HeaderPart("x"),), algorithm="token_bucket", burst=10),
+            "limit n/s/a: 60 per minute for each header x, as a token bucket of 10",
+        ),
+        (
+            RateLimit("n/s/a", Allowance(60, "minute"), algorithm="token_bucket"),
+            "limit n/s/a: 60 per minute, as a token bucket of 60",
+        ),
+        (
+            RateLimit("n/s/a", Allowance(60, "minute"), charge_denied=False),
+            "limit n/s/a: 60 per minute, without those that are denied",
+        ),
+    ],
+)
+def test_how_a_limit_counts_is_told(limit: RateLimit, told: str) -> None:
+    forward = Forward(Split.all_to(ServiceRef(name("checkout"))))
+    report = ask(mesh(CHECKOUT, routes("checkout", Rule("main", forward, rate_limits=(limit,)))), "checkout")
+    assert told in report.details
 
 
 def test_a_service_without_a_file_goes_to_all_its_endpoints() -> None:

@@ -88,6 +88,14 @@ descriptors:
             ],
         ),
         (
+            "x-m=me",
+            [
+                "domain shop",
+                "  x-m=me: meets nothing: there is no key `x-m` here, only `free`, `tenant`",
+                "there is no limit, because the entry x-m=me meets nothing",
+            ],
+        ),
+        (
             "tenant=big",
             [
                 "domain shop",
@@ -116,6 +124,18 @@ def test_an_unknown_domain() -> None:
     found = explain(TREE, "shoq", entries("tenant=1"))
     assert found.match is None
     assert found.conclusion == "no file describes the domain `shoq`, so nothing is limited; did you mean `shop`?"
+    assert (
+        explain(TREE, "x", ()).conclusion
+        == "no file describes the domain `x`, so nothing is limited; there is `shop`"
+    )
+    assert explain(tree(), "x", ()).conclusion == "no file describes the domain `x`, so nothing is limited"
+
+
+def test_a_value_that_is_none_of_those_there_are() -> None:
+    limited = tree("domain: d\ndescriptors: [{key: limit, value: default/checkout/per-key}, {key: limit, value: a*}]")
+    assert explain(limited, "d", entries("limit=x")).steps[0].why == (
+        "meets nothing: no value of `limit` here is `x`, only `a*`, `default/checkout/per-key`"
+    )
 
 
 def test_as_json() -> None:
@@ -131,3 +151,4 @@ def test_a_level_of_thousands_is_not_listed_whole() -> None:
     many = "".join(f"- {{key: k, value: 'v{index}*'}}\n" for index in range(1000))
     found = explain(tree(f"domain: d\ndescriptors:\n{many}"), "d", entries("k=x"))
     assert len(found.steps[0].others) < 10
+    assert found.steps[0].why.endswith("only `v0*`, `v1*`, `v10*`, `v100*`, `v101*` and 995 more")
