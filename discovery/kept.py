@@ -7,11 +7,13 @@ is, so the value itself is kept, in a format of its own that has a version.
 import asyncio
 import contextlib
 import json
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
 import msgspec
 
+from discovery.registry import SourceStatus
 from mesh.service import Service, ServiceName
 from operator_files.store import LastGoodStore, StoreError
 
@@ -25,6 +27,8 @@ class _Feed(Protocol):
 
     @property
     def services(self) -> Mapping[ServiceName, Service]: ...
+    @property
+    def status(self) -> SourceStatus: ...
 
 
 class _Entry(msgspec.Struct):
@@ -41,13 +45,23 @@ class KeptServices:
 
     A removal that is held is not in force, and so not written: it is still held after the next restart. `warnings`
     tell what the store had and nobody could read. `store_error`: why nothing could be written last time; what could
-    not be is tried again with the next change.
+    not be is tried again with the next change. `good_at`: when what was loaded was last known to be so, in Unix
+    seconds; it is written with each change and at the end of a life. None where no earlier life wrote it.
     """
 
-    def __init__(self, store: LastGoodStore | None, kind: str, *, delay_s: float = DELAY_S) -> None:
+    def __init__(
+        self,
+        store: LastGoodStore | None,
+        kind: str,
+        *,
+        delay_s: float = DELAY_S,
+        now: Callable[[], float] = time.time,
+    ) -> None:
         """`kind` is the source's own in the store. Without a store nothing is kept."""
         self.warnings: tuple[str, ...] = ()
         self.store_error = ""
+        self.good_at: float | None = None
+        self._now = now
         self._store, self._kind, self._delay_s = store, kind, delay_s
         self._kept: dict[ServiceName, Service] = {}
         self._unreadable: dict[str, None] = {}
@@ -59,6 +73,9 @@ class KeptServices:
         """What an earlier life had in force; entries that cannot be read are left out. Raises StoreError."""
         if self._store is None:
             return {}
+        for text in self._store.load(self._kind_of_time).values():
+            with contextlib.suppress(ValueError):
+                self.good_at = float(text)
         for key, text in self._store.load(self._kind).items():
             try:
                 service = decoded(text)
@@ -86,6 +103,10 @@ class KeptServices:
         """Writes now what is in force: for the end of a life."""
         await self._write(feed, everything=True)
 
+    @property
+    def _kind_of_time(self) -> str:
+        return f"{self._kind} good at"
+
     async def _write(self, feed: _Feed, *, everything: bool = False) -> None:
         if self._store is None:
             return
@@ -95,7 +116,9 @@ class KeptServices:
                 names = {*feed.services, *self._kept}
             self._changed.clear()
             services = {name: feed.services.get(name) for name in names}
-            saving = asyncio.ensure_future(asyncio.to_thread(self._save, self._store, services))
+            heard, stale = feed.status.synced_at is not None, feed.status.stale_since
+            good_at = (self._now() if stale is None else stale) if heard else None
+            saving = asyncio.ensure_future(asyncio.to_thread(self._save, self._store, services, good_at))
             try:
                 await asyncio.shield(saving)
             except asyncio.CancelledError:
@@ -108,7 +131,9 @@ class KeptServices:
             else:
                 self.store_error = ""
 
-    def _save(self, store: LastGoodStore, services: Mapping[ServiceName, Service | None]) -> None:
+    def _save(
+        self, store: LastGoodStore, services: Mapping[ServiceName, Service | None], good_at: float | None
+    ) -> None:
         """In a thread: one at a time, so that what is kept is what was written last."""
         differing = {name: service for name, service in services.items() if self._kept.get(name) != service}
         texts = {key_of(name): None if service is None else encoded(service) for name, service in differing.items()}
@@ -120,6 +145,8 @@ class KeptServices:
                 self._kept.pop(name, None)
             else:
                 self._kept[name] = service
+        if good_at is not None:
+            store.save(self._kind_of_time, {"": str(good_at)})
 
 
 def key_of(name: ServiceName) -> str:

@@ -54,7 +54,8 @@ class Step(Generic[B]):
 class Freshness:
     """Times in Unix seconds. `synced_at`: the last look that could read the place; `stale_since`: None while it can.
 
-    `stored`: an earlier life left something to serve. `store_error`: why the store could not be written last time.
+    `stored`: an earlier life left something to serve, which was good at `stored_at` (None: not known).
+    `store_error`: why the store could not be written last time.
     """
 
     synced_at: float | None = None
@@ -62,6 +63,7 @@ class Freshness:
     error: str = ""
     stored: bool = False
     store_error: str = ""
+    stored_at: float | None = None
 
     @property
     def ready(self) -> bool:

@@ -38,8 +38,16 @@ def service_source_report(
         held=(*(name.within(default_namespace) for name in status.held), *source.held_files),
         endpoints=status.endpoints,
         left_out=dict(sorted(left_out.items())),
-        notes=(*source.notes, *((_EMPTIED,) if status.emptied else ())),
+        notes=(*_of_earlier_life(source.freshness), *source.notes, *((_EMPTIED,) if status.emptied else ())),
     )
+
+
+def _of_earlier_life(freshness: Freshness) -> tuple[str, ...]:
+    """Why there is something of a source that was not heard yet, and how old it is."""
+    if freshness.synced_at is not None or not freshness.stored:
+        return ()
+    good = "" if freshness.stored_at is None else f", good at {at(freshness.stored_at):%Y-%m-%d %H:%M:%S} UTC"
+    return (f"not heard since the start: what is in force is of an earlier life{good}",)
 
 
 _EMPTIED: Final = "the source says that there is nothing at all, so what it said before serves on"

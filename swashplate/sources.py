@@ -145,7 +145,8 @@ class Sources:
     def explain_endpoint(self, asked: str) -> EndpointReport:
         """What became of an instance: an address, or a name."""
         chosen = selections(self._settings)
-        return explain_endpoint(asked, self.registry, self._services.by_name, chosen, self._settings.namespace)
+        label = self._settings.kubernetes_pod_label if self._settings.kubernetes_pods else ""
+        return explain_endpoint(asked, self.registry, self._services.by_name, chosen, self._settings.namespace, label)
 
     def published(self) -> None:
         """Proxies have been told of a change: tell the route files what is known, and the log what is missing."""

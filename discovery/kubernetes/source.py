@@ -70,7 +70,7 @@ class KubernetesSource:
             api = self._client = Client(credentials, presence=self._presence)
         self._api = api
         self._index = PodIndex(settings) if settings.pods else ServiceIndex(settings)
-        self._kept = KeptServices(store, KIND)
+        self._kept = KeptServices(store, KIND, now=now)
         self._splits = Splits(store if settings.nelson else None)
         self._pending: dict[ServiceName, Evidence] = {}
         self._wake = asyncio.Event()
@@ -116,6 +116,7 @@ class KubernetesSource:
             stale[0].error if stale else "",
             self._feed.status.stored,
             self._kept.store_error or self._splits.store_error,
+            self._kept.good_at,
         )
 
     @property

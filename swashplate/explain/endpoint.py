@@ -15,16 +15,17 @@ def explain_endpoint(
     sources: Mapping[str, Source],
     selections: Mapping[str, tuple[str, ...]],
     namespace: str,
+    pod_label: str = "",
 ) -> EndpointReport:
     """`asked` is an address, with a port or not, or an instance's name. `selections` say, for each source, what of it
-    is left out by settings; `namespace` is the default one."""
+    is left out by settings; `namespace` is the default one. `pod_label`: pods with it are read, not Services."""
     seen = registry.explain(asked)
     if seen:
         return EndpointReport(asked=asked, seen=tuple(_report(one, namespace) for one in seen))
     watched = []
     for name, source in sources.items():
         watched.append(f"{name}: {'; '.join((source.place, *selections.get(name, ())))}")
-    advice = [*_similar(asked, registry), *_checks(sources, selections)]
+    advice = [*_similar(asked, registry), *_checks(sources, selections, pod_label)]
     return EndpointReport(asked=asked, watched=tuple(watched), advice=tuple(advice))
 
 
@@ -54,22 +55,35 @@ def _similar(asked: str, registry: Registry) -> Iterator[str]:
         yield f"several instances have {asked} in their name: {', '.join(near)}"
 
 
-def _checks(sources: Mapping[str, Source], selections: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+def _checks(
+    sources: Mapping[str, Source], selections: Mapping[str, tuple[str, ...]], pod_label: str
+) -> Iterator[str]:
     """What to look at, source by source."""
     if not sources:
         yield "this server discovers nothing: it was given neither --services nor --kubernetes nor --consul"
     for name, source in sources.items():
         freshness = source.freshness
-        if freshness.synced_at is None:
+        if freshness.synced_at is None and freshness.stored:
+            yield (
+                f"{name} has not been heard since the start, and what an earlier life knew of it is served: "
+                f"{freshness.error or 'its first answer is on the way'}"
+            )
+        elif freshness.synced_at is None:
             yield f"{name} has not been heard yet: {freshness.error or 'its first answer is on the way'}"
         elif freshness.error:
             yield f"{name} is not heard at the moment, so what is new there is not known: {freshness.error}"
         yield from (f"{name}: {note}" for note in source.notes)
         chosen = f" (only {', '.join(selections[name])})" if selections.get(name) else ""
-        if (check := _CHECKS.get(name)) is not None:
+        if name == KUBERNETES and pod_label:
+            yield _POD_CHECK.format(label=pod_label)
+        elif (check := _CHECKS.get(name)) is not None:
             yield check.format(chosen=chosen)
 
 
+_POD_CHECK = (
+    "kubernetes: has the pod the label {label}, in a namespace that is watched? "
+    "`kubectl get pods -A -l {label} -o wide` has the address of every pod with it"
+)
 _CHECKS = {
     SERVICE_FILES: "service-files: is it in a file there, and is that file without errors in `swashplate status`?",
     KUBERNETES: (

@@ -170,6 +170,23 @@ async def test_labels_of_an_earlier_life_outlast_a_lost_right(tmp_path: Path) ->
 
 
 @scenario
+async def test_what_an_earlier_life_left_says_when_it_was_good(tmp_path: Path) -> None:
+    cluster = cluster_of(service(), checkout("10.0.0.1"))
+    async with Life(cluster, tmp_path) as life:
+        await asyncio.sleep(500)
+        ended = life.now()
+        assert life.source.freshness.stored_at is None
+    for one in (Known, Service, EndpointSlice):
+        cluster.of(one).fault = DOWN
+    for _ in range(2):  # a life that hears nothing does not make it younger
+        async with Life(cluster, tmp_path) as life:
+            await asyncio.sleep(60)
+            freshness = life.source.freshness
+            assert (freshness.synced_at, freshness.stored) == (None, True)
+            assert freshness.stored_at == pytest.approx(ended, abs=5)
+
+
+@scenario
 async def test_an_api_server_that_lost_everything_takes_nothing_away() -> None:
     cluster = cluster_of(service(), checkout("10.0.0.1"), service(name="pricing"))
     async with Life(cluster) as life:

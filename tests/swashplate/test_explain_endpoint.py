@@ -95,6 +95,13 @@ async def test_one_that_nobody_has_says_what_is_watched_and_what_to_check(site: 
     )
 
 
+async def test_pods_by_label_are_asked_for_their_label(tmp_path: Path, registries: Registries) -> None:
+    async with Site(tmp_path, {"kubernetes": True, "kubernetes_pods": True}).running(ready=False) as here:
+        advice = here.plane.explain_endpoint("nobody").advice
+    assert any("has the pod the label tbn_cluster" in one for one in advice)
+    assert not any("Service" in one for one in advice)
+
+
 async def test_a_part_of_several_names_lists_them(site: Site, registries: Registries) -> None:
     async with site.running(ready=False) as here:
         await filled(registries, here)
