@@ -13,6 +13,7 @@ from routes.book import RouteBook
 from routes.parse import Scope
 from swashplate.composition import translation_settings
 from swashplate.raw_sources import BOOTSTRAP_CLUSTERS, STRANGER, places
+from swashplate.route_limits import unshareable
 from swashplate.settings import Settings, asks_registries, is_generated
 from swashplate.views import Views
 from xds.raw.book import RawBook
@@ -51,9 +52,10 @@ def read(settings: Settings, more_routes: Iterable[Path] = ()) -> Offline:
     views.update(mesh, tuple(file for book in raw for file in book.files))
     lacking = findings(views.files, views.generated_view(STRANGER), BOOTSTRAP_CLUSTERS)
     raw_problems = [problem for book in raw for problem in book.problems]
+    unshared = unshareable(mesh) if settings.ratelimit_keys == "compatible" else ()
     return Offline(
         views,
-        in_order((*services.problems, *routes.problems, *undiscovered, *raw_problems, *lacking)),
+        in_order((*services.problems, *routes.problems, *undiscovered, *unshared, *raw_problems, *lacking)),
         sum(map(len, (service_files, route_files, *raw_files.values()))),
     )
 

@@ -89,7 +89,7 @@ STALE: Final = Family(
     "max",
 )
 LIMITS: Final = Family(f"{_OURS}limits", "gauge", "Limits in force.", ("domain",), "max")
-PROBLEMS: Final = Family(f"{_OURS}file_problems", "gauge", "Problems of limit files.", ("severity",), "max")
+PROBLEMS: Final = Family(f"{_OURS}file_problems", "gauge", "Problems of limits' files.", ("severity",), "max")
 SYNCED: Final = Family(
     f"{_OURS}last_sync_timestamp_seconds", "gauge", "When limit files were last read, in unix time.", (), "min"
 )
@@ -136,12 +136,13 @@ class RateLimitMetrics:
         yield LOAD_ERRORS, [Sample(NO_LABELS, limiter.load_errors)]
         yield READY, [Sample(NO_LABELS, int(not self.unready()))]
         yield LIMITS, _by("domain", limiter.limits.items())
+        problems = limiter.problems
+        errors = sum(problem.is_error for problem in problems)
+        yield PROBLEMS, _by("severity", [("error", errors), ("warning", len(problems) - errors)])
         if source is None:
             return
         stale = source.book.stale_domains
         yield STALE, (Sample((("domain", name),), int(name in stale)) for name in source.tree.domains)
-        errors = sum(problem.is_error for problem in source.problems)
-        yield PROBLEMS, _by("severity", [("error", errors), ("warning", len(source.problems) - errors)])
         if source.freshness.synced_at is not None:
             yield SYNCED, [Sample(NO_LABELS, source.freshness.synced_at)]
 

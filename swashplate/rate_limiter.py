@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from structlog.typing import FilteringBoundLogger
 
 from operator_files.problem import Problem, in_order
-from operator_files.standing import Standing
+from operator_files.standing import Kind, Standing
 from operator_files.store import LastGoodStore
 from ratelimit.core.options import HeaderNames, Options
 from ratelimit.core.turn import Core
@@ -21,6 +21,7 @@ from ratelimit.counters.store import StoreStatus
 from ratelimit.host.gate import Gate
 from ratelimit.limits.apart import apart
 from ratelimit.limits.book import Options as BookOptions
+from ratelimit.limits.compatible import shareable
 from ratelimit.limits.overruled import overruled
 from ratelimit.limits.source import LimitSource
 from ratelimit.limits.tree import DomainTree, LimitTree
@@ -73,6 +74,9 @@ class RateLimiter:
         self.store.on_change(self._store_changed)
         self._of_files = LimitTree()
         self._of_routes: DomainTree | None = None
+        self._shares_keys = settings.ratelimit_keys == "compatible"
+        self._unshared: tuple[Problem, ...] = ()
+        """Why limits of route files are refused."""
         self._erring: frozenset[Problem] = frozenset()
         self._tell_problems = ProblemLog(log, LIMIT_FILES, self._standings, lambda _: "no limit of it is in force")
         self._stopping = self._stopped = False
@@ -134,7 +138,10 @@ class RateLimiter:
         return (f"{LIMIT_FILES} ended: {task.exception()!r}",)
 
     def use_routes(self, domain: DomainTree) -> None:
-        """Limits of route files, as a domain of their own: they go before a limit file of that domain."""
+        """Limits of route files, as a domain of their own: they go before a limit file of that domain. What cannot
+        share its counters is refused, and the last of the same name that could stays."""
+        if self._shares_keys:
+            domain, self._unshared = shareable(domain, self._of_routes)
         self._of_routes = domain
         self._use()
 
@@ -150,15 +157,22 @@ class RateLimiter:
             return None
         return limit_source_report(self._settings.identifier, str(self._settings.ratelimit_config), self.source)
 
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Those of limit files, and of limits of route files."""
+        return (*self._problems_of_files(), *in_order(self._found))
+
     def problem_reports(self) -> Iterator[ProblemReport]:
-        """All problems of limit files, with what is in force of those that have errors."""
-        if self.source is None:
-            return
-        problems = (*naming(LIMIT_FILES, self.source.problems), *in_order(self._found))
-        standings = self._standings({problem.file for problem in problems if problem.is_error})
-        for problem in problems:
-            standing = standings.get(problem.file) if problem.is_error else None
-            yield problem_report(self._settings.identifier, problem, standing, "no limit of it is in force")
+        """All of them, with what is in force of limit files that have errors."""
+        server = self._settings.identifier
+        standings = self._standings({problem.file for problem in self._problems_of_files() if problem.is_error})
+        for problem in self.problems:
+            refused = Standing(Kind.REST) if problem in self._unshared else None
+            standing = refused or (standings.get(problem.file) if problem.is_error else None)
+            yield problem_report(server, problem, standing, "no limit of it is in force")
+
+    def _problems_of_files(self) -> tuple[Problem, ...]:
+        return naming(LIMIT_FILES, self.source.problems) if self.source is not None else ()
 
     def _source(self, kept: LastGoodStore | None) -> LimitSource | None:
         if self._settings.ratelimit_config is None:
@@ -188,13 +202,17 @@ class RateLimiter:
 
     def _tell_found(self) -> None:
         """Limits that are not in force as they are written, because of the store or of route files."""
-        found = set(apart(self._of_files, self._splits)) if self._splits else set[Problem]()
+        found = set(self._unshared)
+        if self._splits:
+            found |= set(apart(self._of_files, self._splits))
         if self._of_routes is not None:
             found |= set(overruled(self._of_files, self._of_routes.name))
         for problem in in_order(found - self._found):
-            self._log.warning(
-                "file has a warning: %s", problem.said(), code=problem.code, file=problem.file, line=problem.line
-            )
+            said, keys = problem.said(), {"code": problem.code, "file": problem.file, "line": problem.line}
+            if problem.is_error:
+                self._log.error("file has an error: %s; the rest of it is in force", said, **keys)
+            else:
+                self._log.warning("file has a warning: %s", said, **keys)
         self._found = frozenset(found)
 
     def _use(self) -> None:

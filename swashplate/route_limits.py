@@ -5,10 +5,19 @@ from collections.abc import Iterable
 from mesh.mesh import Mesh
 from mesh.rate_limit import DOMAIN, RateLimit
 from mesh.service import ServiceName
+from operator_files.problem import Problem
+from ratelimit.limits.compatible import shareable
 from ratelimit.limits.descriptor import Descriptor
 from ratelimit.limits.parse import parse_data
 from ratelimit.limits.tree import DomainTree
 from routes.rate_limits import limit_file, limits_of
+
+
+def unshareable(mesh: Mesh) -> tuple[Problem, ...]:
+    """Limits of routes that cannot share their counters with envoyproxy/ratelimit."""
+    limits = RouteLimits()
+    limits.update(mesh, mesh.routes)
+    return tuple(dict.fromkeys(shareable(limits.tree, None)[1]))
 
 
 class RouteLimits:

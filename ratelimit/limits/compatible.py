@@ -1,13 +1,14 @@
 """What a limit may be where its counter is shared with envoyproxy/ratelimit in one Redis."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from operator_files.problem import Problem
 from ratelimit.counters.check import Algorithm
 from ratelimit.limits import codes
 from ratelimit.limits.descriptor import Descriptor
 from ratelimit.limits.limit import Limit
-from ratelimit.limits.tree import LimitTree
+from ratelimit.limits.tree import DomainTree, LimitTree
 
 FIX = "delete the key, or use keys of our own"
 
@@ -28,6 +29,28 @@ def incompatible(tree: LimitTree) -> tuple[Problem, ...]:
     """What of a tree cannot share its counters; wherever the tree is from."""
     tops = (descriptor for domain in tree.domains.values() for descriptor in domain.descriptors)
     return tuple(problem for descriptor in tops for problem in _of(descriptor))
+
+
+def shareable(domain: DomainTree, before: DomainTree | None) -> tuple[DomainTree, tuple[Problem, ...]]:
+    """The domain with what can share its counters, and why the rest cannot. In the place of a descriptor that cannot
+    stands the one of the same key and value in `before`, which this made; or nothing."""
+    refused = {descriptor: problems for descriptor in domain.descriptors if (problems := tuple(_of(descriptor)))}
+    if not refused:
+        return domain, ()
+    last_good = {(each.key, each.value): each for each in (before.descriptors if before is not None else ())}
+    kept = [last_good.get((each.key, each.value)) if each in refused else each for each in domain.descriptors]
+    found = tuple(
+        replace(problem, message=f"{problem.message}; {_instead(each, last_good)}")
+        for each, problems in refused.items()
+        for problem in problems
+    )
+    return DomainTree(domain.name, [each for each in kept if each is not None]), found
+
+
+def _instead(refused: Descriptor, last_good: Mapping[tuple[str, str], Descriptor]) -> str:
+    if (refused.key, refused.value) in last_good:
+        return f"what the limit `{refused.value}` was before stays in force"
+    return f"the limit `{refused.value}` is not in force"
 
 
 def _of(descriptor: Descriptor) -> Iterator[Problem]:

@@ -41,7 +41,7 @@ class _Verdict:
 @click.command(name="check", short_help="Check files, and ask a real Envoy.")
 @with_settings(
     *("services", "routes", "resources", "rotor_static", "rotor_static_conflicts"),
-    *("namespace", "cluster_domain", "egress", "ingress", "system_roots"),
+    *("namespace", "cluster_domain", "egress", "ingress", "system_roots", "ratelimit_keys"),
     *OF_REGISTRIES,
 )
 @click.option("--envoy", type=click.Path(path_type=Path), help="The Envoy to ask.  [default: the one that is found]")
@@ -61,7 +61,8 @@ def command(settings: Settings, envoy: Path | None, no_envoy: bool, output: str,
     """
     if not has_source(settings) and not files:
         raise click.UsageError("there is nothing to check: give --services, --routes, --resources or files")
-    refuse_contradictions(settings)
+    # Nothing is counted here, so no store need be given.
+    refuse_contradictions(settings.model_copy(update={"ratelimit_keys": "own"}))
     try:
         refuse_unreadable(settings)
         offline = read(settings, files)

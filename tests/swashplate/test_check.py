@@ -68,6 +68,16 @@ def test_a_warning_alone_is_no_failure(site: Site) -> None:
     assert "0 errors, 1 warning" in result.stderr
 
 
+def test_a_limit_that_cannot_share_its_counter_is_an_error_where_they_are_shared(site: Site) -> None:
+    limit = "{name: total, allow: 9/year, algorithm: token_bucket}"
+    site.write("routes/checkout.yaml", f"{ROUTES}  rate_limits: [{limit}]\n")
+    assert check(site, "--no-envoy").exit_code == 0
+    result = check(site, "--no-envoy", "--ratelimit-keys", "compatible")
+    assert result.exit_code == 1
+    assert "checkout.yaml: error L011: `algorithm`: " in result.stdout
+    assert "the limit `default/checkout/total` is not in force" in result.stdout
+
+
 def test_requests_that_would_go_to_nobody_are_a_failure(site: Site) -> None:
     site.write("routes/checkout.yaml", ROUTES.replace("version: v1", "version: v11"))
     result = check(site, "--no-envoy")

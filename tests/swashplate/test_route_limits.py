@@ -26,6 +26,7 @@ RESPONSE = envoy_api.message_class("envoy.service.ratelimit.v3.RateLimitResponse
 OK, OVER_LIMIT = 1, 2
 
 LIMITED = f"{ROUTES}  rate_limits: [{{name: total, allow: 2/year}}]\n"
+SLIDING = "{name: total, allow: 9/year, algorithm: sliding_window}"
 
 
 async def ask(target: str, hits: int = 1) -> Any:
@@ -147,3 +148,47 @@ def test_what_no_tree_takes_is_told_and_costs_nobody_else() -> None:
     mended = file("b", limit("default/b/x"))
     assert limits.update(mesh.with_changes({}, {mended.service: mended}), [mended.service])
     assert limits.failed == {}
+
+
+async def test_what_cannot_share_its_counters_is_an_error_and_never_another_limit(site: Site) -> None:
+    update = {"ratelimit_listen": "127.0.0.1:0", "ratelimit_host": "grpcio", "ratelimit_keys": "compatible"}
+    with structlog.testing.capture_logs() as logs:
+        server = RateLimitServer(site.made_settings().model_copy(update=update), structlog.get_logger())
+        target, _ = await server.start(Address("127.0.0.1", 0))
+        try:
+            await in_force(target, 2)
+            site.write(
+                "routes/checkout.yaml", f"{ROUTES}  rate_limits: [{SLIDING}, {{name: other, allow: 3/year}}]\n"
+            )
+            (report,) = await until(lambda: tuple(server.limiter.problem_reports()))
+            assert (report.severity, report.code, report.file) == (
+                "error",
+                "L011",
+                str(site.root / "routes/checkout.yaml"),
+            )
+            assert "`default/checkout/total`" in report.message
+            assert report.message.endswith("before stays in force")
+            assert report.in_force == "rest"
+            assert server.limiter.limits[DOMAIN] == 2
+            assert await allowed(target) == 2  # the last that could be kept, not 9 in a fixed window
+            assert [line["code"] for line in logs if line["log_level"] == "error"] == ["L011"]
+            text = b"".join([piece async for piece in server.metrics()]).decode()
+            assert 'swashplate_ratelimit_file_problems{severity="error"} 1' in text
+            site.write("routes/checkout.yaml", LIMITED)
+            await until(lambda: not server.limiter.problems)
+        finally:
+            await server.stop()
+
+
+async def test_what_never_could_share_its_counters_is_not_in_force(site: Site) -> None:
+    site.write("routes/checkout.yaml", f"{ROUTES}  rate_limits: [{SLIDING}]\n")
+    update = {"ratelimit_listen": "127.0.0.1:0", "ratelimit_host": "grpcio", "ratelimit_keys": "compatible"}
+    server = RateLimitServer(site.made_settings().model_copy(update=update), structlog.get_logger())
+    target, _ = await server.start(Address("127.0.0.1", 0))
+    try:
+        (problem,) = await until(lambda: server.limiter.problems)
+        assert problem.message.endswith("the limit `default/checkout/total` is not in force")
+        assert server.limiter.limits[DOMAIN] == 0
+        assert await allowed(target) == 0
+    finally:
+        await server.stop()
