@@ -1,5 +1,6 @@
 """Settings that do not go together: told with what to do, before anything starts."""
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -17,6 +18,8 @@ _NEEDS: Final = {
     "kubernetes_pods": ("kubernetes_pod_label", "kubernetes_pod_port"),
 }
 """What settings that begin so are about, by the setting without which they say nothing."""
+_NAMESPACE: Final = re.compile(r"(?=.{1,63}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+"""A DNS label, RFC 1123."""
 _EXACT: Final = ("kubernetes_pod_label", "kubernetes_pod_port", "kubeconfig", "nelson")
 
 
@@ -40,6 +43,11 @@ def contradictions(settings: Settings) -> Iterator[str]:
     for name in given:
         if (lacking := _lacking(name, settings)) is not None:
             yield f"{flag(name)} says nothing without {flag(lacking)}: give that too, or leave it out"
+    for namespace in settings.kubernetes_namespaces:
+        if _NAMESPACE.fullmatch(namespace) is None:
+            near = namespace.lower()
+            fix = f"did you mean {near}?" if _NAMESPACE.fullmatch(near) else "they have a-z, 0-9 and - only"
+            yield f"--kubernetes-namespaces: {namespace} cannot be a namespace's name in Kubernetes: {fix}"
     if settings.kubernetes_namespaces and settings.kubernetes_namespace_selector:
         yield "--kubernetes-namespaces and --kubernetes-namespace-selector both choose namespaces: leave one out"
     if settings.consul is not None:

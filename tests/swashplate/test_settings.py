@@ -209,6 +209,11 @@ def test_a_token_comes_from_the_environment_alone(config: Path) -> None:
             ["--kubernetes", "--kubernetes-namespaces", "a", "--kubernetes-namespace-selector", "b"],
             "both choose namespaces",
         ),
+        (
+            ["--kubernetes", "--kubernetes-namespaces", "shop,SHOP"],
+            "SHOP cannot be a namespace's name in Kubernetes: did you mean shop?",
+        ),
+        (["--kubernetes", "--kubernetes-namespaces", "a_b"], "they have a-z, 0-9 and - only"),
         (["--consul", "nowhere"], "--consul: `nowhere` is no address of a Consul agent; write"),
         (["--consul", "http://c:1", "--consul-ca", "x"], "is no https address"),
         (["--consul", "https://c:1", "--consul-cert", "x"], "needs its key"),
