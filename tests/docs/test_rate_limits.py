@@ -2,11 +2,14 @@
 
 import asyncio
 import re
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from mesh.rate_limit import AddressPart, HeaderPart, QueryPart
+from ratelimit.counters.redis.settings import Topology, redis_settings
 from swashplate.cli import main
 from swashplate.ratelimit_settings import OF_HOST, OF_LIMITS, RATELIMIT_PREFIX
 from swashplate.settings import environment_variable, flag
@@ -48,3 +51,28 @@ def test_every_flag_that_a_variable_is_mapped_to_exists() -> None:
     assert told <= flags
     variables = set(re.findall(r"`(SWASHPLATE_\w+)`", rows))
     assert variables <= {environment_variable(name) for name in OF_LIMITS}
+
+
+VARIABLES = (Path(__file__).parent / "envoyproxy_ratelimit_variables.txt").read_text().split()
+"""All that src/settings/settings.go of envoyproxy/ratelimit reads."""
+
+
+@pytest.mark.parametrize("variable", VARIABLES)
+def test_every_variable_of_envoyproxy_ratelimit_is_mapped(variable: str) -> None:
+    rows = GUIDE.text.partition("| its variable | here |")[2].splitlines()
+    told = {name for row in rows if row.startswith("| `") for name in re.findall(r"`([A-Z_*]+)`", row.split("|")[1])}
+    again = variable.replace("REDIS_PERSECOND_", "REDIS_")  # one row says so of all of the pool's
+    wanted = {variable, again} if "POOL" in variable or "PIPELINE" in variable else {variable}
+    assert any(fnmatchcase(one, pattern) for one in wanted for pattern in told)
+
+
+def test_urls_of_stores_are_understood() -> None:
+    found = [redis_settings(url) for url in re.findall(r"--redis ((?:redis|unix)\S*://[^\s`]+)", GUIDE.text)]
+    assert {each.topology for each in found} == set(Topology)
+    assert "mymaster" in {each.master for each in found}
+
+
+def test_keys_of_entries_are_those_of_descriptors() -> None:
+    rows = Page("docs/guide/routes.md").text.partition("| `per` | key of the entry |")[2]
+    for part in (HeaderPart("x-api-key"), QueryPart("page"), AddressPart(), AddressPart(24, 64)):
+        assert f"`{part.key}`" in rows
