@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,24 @@ async def test_the_printed_rights_are_enough_and_none_is_refused(kube: KubeApi, 
         assert one.errors == []
         assert one.source.notes == ()
     assert {request.status for request in kube.requests(account)} <= {200}
+
+
+async def test_the_command_in_a_refusal_gives_the_right_to_pods(kube: KubeApi, tmp_path: Path) -> None:
+    ns = await kube.namespace()
+    await ns.service("web")
+    await ns.pod("web-1", "10.1.0.1", app="web", labels={"version": "v1"})
+    await ns.settled("web", "10.1.0.1")
+    without, _ = await allowed(kube, ns, tmp_path, namespaces=(ns.name,), pod_labels=False)
+    wanted = replace(without, pod_labels=True)
+    web = ServiceName(ns.name, "web")
+    async with life(wanted) as one:
+        await one.until(lambda: bool(one.source.freshness.error), "the refusal")
+        assert (one.registry.services, one.source.freshness.ready) == ({}, False)
+        flags = f"--kubernetes-namespaces {ns.name} --service-account {ns.name}/swashplate"
+        assert f"`swashplate rbac {flags} | kubectl apply -f -` gives the rights" in one.source.freshness.error
+        await kube.apply(rules(wanted, namespace=ns.name))
+        await one.until(lambda: one.source.freshness.ready, "the right to be noticed", within=60)
+        assert ("version", "v1") in one.endpoints(web)["10.1.0.1"].labels
 
 
 async def test_a_rolling_restart_is_followed_at_once(kube: KubeApi) -> None:
