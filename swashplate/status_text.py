@@ -121,8 +121,7 @@ def _sources(report: StatusReport, now: datetime) -> RenderableType:
         if source.stale_since:
             notes.append(f"stale for {age(source.stale_since, now)}")
         if source.held:
-            command = f"swashplate confirm {source.name}"
-            notes.append(f"removal held until confirmed (`{command}`): {_some(source.held)}")
+            notes.append(f"{_how_held(source)}: {_some(source.held)}")
         if source.left_out:
             counts = ", ".join(f"{count} {reason}" for reason, count in source.left_out.items())
             notes.append(f"not used: {counts}")
@@ -137,6 +136,13 @@ def _sources(report: StatusReport, now: datetime) -> RenderableType:
             Text("; ".join(notes)),
         )
     return table
+
+
+def _how_held(source: SourceReport) -> str:
+    """No command that removes services while their source cannot be heard: they may be there."""
+    if source.kind == "services" and source.error:
+        return "removal held, as it may be an error's"
+    return f"removal held until confirmed (`swashplate confirm {source.name}`)"
 
 
 def _in_error(source: SourceReport, problems: Iterable[ProblemReport]) -> list[str]:

@@ -16,8 +16,9 @@ from discovery.consul.lanes import Lanes
 from discovery.consul.naming import namespace_of
 from discovery.consul.notes import listed, notes
 from discovery.consul.publishing import Publisher
+from discovery.consul.question import rest
 from discovery.consul.roll import AFTER_RESET_S, ASK_AGAIN_S
-from discovery.consul.second_look import look_again
+from discovery.consul.second_look import hidden_of, look_again
 from discovery.consul.settings import ConsulSettings
 from discovery.consul.watch import CANNOT_CONFIRM_S
 from discovery.kept import KeptServices
@@ -91,7 +92,8 @@ class ConsulSource:
         }
         self._publisher = Publisher(feed, self._book, stored, self._kept.changed)
         self._begun: set[str] = set()
-        self._error = self._doubt = ""
+        self._error = self._doubt = self._denied = ""
+        self._token_turned = asyncio.Event()
         self._notes: tuple[str, ...] = ()
         self._noting: asyncio.TimerHandle | None = None
         self._lingering: dict[tuple[Origin, ServiceName], asyncio.TimerHandle] = {}
@@ -156,7 +158,12 @@ class ConsulSource:
         await self._indexes.keep(self._indexes_now())
 
     async def confirm(self, names: Collection[ServiceName] | None = None) -> frozenset[ServiceName]:
-        """Lets held removals of these services and of their instances come true (None: all). The names held."""
+        """Lets held removals of these services and of their instances come true (None: all). The names held.
+
+        LookupError where all are meant and the token may not read some: those have to be named.
+        """
+        if names is None:
+            await self._check_rights()
         missing = self._missing() if names is None else self._missing() & frozenset(names)
         confirmed = self._feed.confirm(names) | self._believe(missing)
         for datacenter in self._datacenters.values():
@@ -170,6 +177,19 @@ class ConsulSource:
         self._tell()
         await self._kept.keep(self._feed)
         return confirmed
+
+    async def _check_rights(self) -> None:
+        held = set(self._feed.held) | self._missing()
+        for one in self._datacenters.values():
+            for service, watch in one.watches.items():
+                if watch.roll.missing:
+                    held |= self._book.said_by(Origin(one.name, service)).keys()
+        services = {name: self._feed.services[name] for name in held if name in self._feed.services}
+        if (hidden := await hidden_of(self._datacenters.values(), services)).names:
+            raise LookupError(
+                f"nothing was removed: {hidden.why}; until then nobody knows what is gone of {listed(hidden.names)}. "
+                f"To remove one all the same, name it: `swashplate confirm {self.name} --only NAME`"
+            )
 
     def said(self, datacenter: Datacenter, service: str, worth: Worth) -> None:
         """A datacenter's watch has another roll."""
@@ -268,22 +288,28 @@ class ConsulSource:
             await self._client.token_turned()
             for datacenter in self._datacenters.values():
                 datacenter.token_turned()
+            self._token_turned.set()
 
     async def _look_again(self) -> None:
         """Asks once more for services of an earlier life that are missing."""
         wait = ASK_AGAIN_S
         while True:
             await self._publisher.in_doubt()
-            await asyncio.sleep(wait)
+            await rest(self._token_turned, wait)
+            if self._token_turned.is_set():  # answers with the new one come first
+                self._token_turned.clear()
+                await asyncio.sleep(ASK_AGAIN_S)
             doubted = self._publisher.doubted
             found = await look_again(self._client, self._datacenters.values(), doubted)
             self._publisher.confirm(found.gone)
-            self._doubt = found.why
+            self._doubt, self._denied = found.why, found.denied
             self._tell()
             wait = ASK_AGAIN_S if found.gone or not doubted else min(wait * 2, 60.0)
 
     def _tell(self) -> None:
         reason = next(filter(None, (one.trouble for one in self._datacenters.values())), "")
+        if not reason and self._denied and (doubted := self._publisher.doubted):
+            reason = f"{self._denied}; until then nobody knows what is gone of {listed(doubted)}, which serve on"
         if reason:
             self._feed.failed(reason)
         elif self._begun == self._datacenters.keys():
@@ -299,7 +325,7 @@ class ConsulSource:
         now = notes(
             self._settings, self._client, self._lanes, self._datacenters.values(), self._publisher.disagreements
         )
-        if (doubted := len(self._publisher.doubted)) and self._doubt:
+        if (doubted := len(self._publisher.doubted)) and self._doubt and not self._denied:
             now = (*now, f"{doubted} services of an earlier life are held, since Consul lacks them: {self._doubt}")
         if missing := self._missing():
             count = sum(len(self._book.missing(name)) for name in missing)

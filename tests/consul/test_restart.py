@@ -178,11 +178,12 @@ def test_a_token_that_may_read_less_since_then_takes_nothing_away(tmp_path: Path
         await asyncio.sleep(3600)
         assert seat.hosts() == BEFORE
         assert seat.held == {"api"}
-        assert "the token may not read the service `api`" in " ".join(seat.source.notes)
+        assert "the token may not read the service `api`" in seat.status
         seat.model.anonymous = Rules("", "")
         await seat.model.deregister("api-1")
         await asyncio.sleep(130)
         assert seat.hosts() == {"web": BEFORE["web"]}
+        assert seat.status == ""
 
     def model() -> ModelConsul:
         consul = ModelConsul(acl=True)

@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+import looptime
 import pytest
 
+from mesh.service import ServiceName
 from tests.consul.double.model import ModelConsul, Rules
-from tests.consul.double.seat import Seat, seated
+from tests.consul.double.seat import Life, Seat, one_life, seated
 
 ALL = {"api": ["10.0.1.1"], "web": ["10.0.0.1"]}
 SERVICES_ONLY = Rules("", None)
@@ -103,3 +105,73 @@ def test_a_filter_that_leaves_nothing_is_no_lack_of_rights() -> None:
         assert seat.status == ""
 
     seated(scenario, guarded(Rules("", "")), filter='ServiceMeta.team == "x"')
+
+
+@pytest.mark.parametrize("rules", [Rules("w", ""), Rules("", "a")], ids=["services", "nodes"])
+def test_what_may_not_be_read_is_not_removed_unless_it_is_named(tmp_path: Path, rules: Rules) -> None:
+    file = tmp_path / "token"
+    file.write_text("right")
+
+    async def before(seat: Seat) -> None:
+        await two_services(seat)
+        await asyncio.sleep(5)
+        assert seat.hosts() == ALL
+        file.write_text("poor")
+
+    async def later(seat: Seat) -> None:
+        await asyncio.sleep(20)
+        assert "the token may not read" in seat.status
+        if seat.held:
+            with pytest.raises(LookupError, match=r"the token may not read .* what is gone of api"):
+                await seat.source.confirm()
+        else:
+            assert await seat.source.confirm() == frozenset()
+        assert seat.hosts() == ALL
+        file.write_text("right")
+        await asyncio.sleep(8)
+        assert seat.status == ""
+        assert seat.held == set()
+        assert seat.hosts() == ALL
+        file.write_text("poor")
+
+    async def named(seat: Seat) -> None:
+        await asyncio.sleep(20)
+        held = seat.held
+        await seat.source.confirm({ServiceName("default", "api")})
+        assert seat.hosts() == ({"web": ALL["web"]} if held else ALL)
+
+    lives(guarded(rules), tmp_path / "state", file, before, later, named)
+
+
+@pytest.mark.parametrize("rules", [Rules(None, ""), SERVICES_ONLY], ids=["services", "nodes"])
+def test_rights_that_a_running_token_loses_are_no_removals_to_confirm(tmp_path: Path, rules: Rules) -> None:
+    file = tmp_path / "token"
+    file.write_text("right")
+
+    async def scenario(seat: Seat) -> None:
+        await two_services(seat)
+        await asyncio.sleep(60)
+        file.write_text("poor")
+        await asyncio.sleep(5)
+        assert "the token may not read" in seat.status
+        with pytest.raises(LookupError, match="nothing was removed"):
+            await seat.source.confirm()
+        assert seat.hosts() == ALL
+        file.write_text("right")
+        await asyncio.sleep(5)
+        assert seat.status == ""
+        assert seat.held == set()
+
+    seated(scenario, guarded(rules), token_file=file)
+
+
+def lives(model: Callable[[], ModelConsul], state: Path, token_file: Path, *scenarios: Life) -> None:
+    """One life after another at the same Consul."""
+
+    async def all_of_them() -> None:
+        consul = model()
+        for scenario in scenarios:
+            await one_life(scenario, consul, state, {"token_file": token_file})
+
+    with asyncio.Runner(loop_factory=lambda: looptime.new_event_loop()) as runner:
+        runner.run(all_of_them())
