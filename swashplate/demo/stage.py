@@ -171,7 +171,7 @@ Try, in another terminal:
        for i in $(seq 7); do
          curl -sI -H 'host: checkout' -H 'x-api-key: me' {places.egress} | grep -i -e http -e rate
        done
-     Its counter, and how to begin anew (reset in the place of list):
+     Its counter, and how to begin anew (`reset --all` in the place of `list`):
        {shown} ratelimit counters list swashplate --server http://{places.admin}/ratelimit
   4. See what every proxy has, and whether it took it:
        {shown} status --server http://{places.admin}
