@@ -1,14 +1,19 @@
 """Limits written in route files, from the file to the answer of an Envoy: one edit moves all of it."""
 
+import sys
 from pathlib import Path
 
 import aiohttp
 import pytest
 
+from ratelimit.host.choice import Kind
 from tests.e2e.harness.envoy import Envoy
+from tests.e2e.harness.ports import free_port
+from tests.e2e.harness.process import Process
 from tests.e2e.harness.site import Site
 from tests.e2e.harness.upstream import Upstream
 from tests.e2e.harness.wait import until
+from tests.ratelimit.service.test_exact import HOSTS
 
 pytestmark = pytest.mark.envoy
 
@@ -95,3 +100,40 @@ async def test_requests_pass_while_nobody_counts_and_are_limited_again_after(
             await site.start()
             await caller.until_limit("1")
             assert [await caller.get("again") for _ in range(2)] == [(200, "1"), (429, "1")]
+
+
+@pytest.mark.parametrize("host", HOSTS)
+async def test_a_service_of_its_own_counts_on_both_hosts(tmp_path: Path, envoy_binary: Path, host: Kind) -> None:
+    """The native one takes no call whose `:authority` is no host, as the name of this cluster is none."""
+    port, http_port = free_port(), free_port()
+    site = Site(
+        tmp_path, flags=(*PATIENT, "--ratelimit-failure-mode-deny", "--ratelimit-service", f"127.0.0.1:{port}")
+    )
+    limits = Process(
+        [
+            *(Path(sys.executable).with_name("swashplate"), "ratelimit", "serve", "--routes", site.routes),
+            *("--host", host, "--listen", f"127.0.0.1:{port}", "--http", f"127.0.0.1:{http_port}"),
+        ],
+        tmp_path / "limits.log",
+    )
+    async with Upstream("app") as upstream, aiohttp.ClientSession() as http:
+        site.service("app", upstream.endpoint())
+        site.route("app", routes(per_key("1/year")))
+        await limits.start()
+        try:
+            async with site.running(), site.envoy(envoy_binary, "delta") as envoy:
+                await envoy.live()
+                caller = Caller(site, http)
+
+                number = 0
+
+                async def counted() -> bool:
+                    # Until the service listens and the route is here, requests fail or are not asked about.
+                    nonlocal number
+                    number += 1
+                    return await caller.get(f"key-{number}") == (200, "1")
+
+                await until(counted, "the service to count")
+                assert await caller.get(f"key-{number}") == (429, "1")
+        finally:
+            await limits.stop()

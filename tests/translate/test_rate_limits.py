@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,8 @@ from ratelimit.limits.tree import DomainTree
 from ratelimit.unit import Unit
 from routes.parse import parse
 from routes.rate_limits import limit_file, limits_of
-from xds.translate.rate_limits import limited_route
+from xds.translate.rate_limits import limit_filter, limited_route
+from xds.translate.settings import RateLimiting
 
 ENTRY = {
     "header": st.sampled_from(["x-api-key", "X-User", "header", ":authority"]),
@@ -157,3 +159,9 @@ def test_all_rules_share_a_limit_of_the_service() -> None:
     assert last == (*first, *last[1:])
     assert last[1].id == "default/checkout/rest-limit-1"
     assert len(limit_file([parsed.routes])["descriptors"]) == 2
+
+
+@pytest.mark.parametrize("where", [{"cluster": "xds"}, {"cluster": "a|b/c"}, {"address": ("::1", 8081)}])
+def test_calls_have_an_authority_that_is_a_host_whatever_the_cluster_is_called(where: dict[str, Any]) -> None:
+    asking = limit_filter(RateLimiting(**where)).rate_limit_service.grpc_service  # type: ignore[attr-defined]
+    assert asking.envoy_grpc.authority == "ratelimit"

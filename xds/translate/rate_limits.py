@@ -25,6 +25,8 @@ from xds.translate.settings import Address, RateLimiting
 
 CLUSTER: Final = "ratelimit//service"
 """The cluster of a rate limit service with an address of its own. Two slashes: no service's cluster is called so."""
+AUTHORITY: Final = "ratelimit"
+"""The `:authority` of calls. Envoy's own choice, the cluster's name, with a slash is no host: calls are reset."""
 
 _FILTER: Final = "envoy.extensions.filters.http.ratelimit.v3.RateLimit"
 _PER_ROUTE: Final = "envoy.extensions.filters.http.ratelimit.v3.RateLimitPerRoute"
@@ -44,7 +46,7 @@ def limit_filter(settings: RateLimiting) -> EnvoyMessage:
         enable_x_ratelimit_headers="DRAFT_VERSION_03" if settings.headers else "OFF",
         rate_limit_service={
             "transport_api_version": "V3",
-            "grpc_service": {"envoy_grpc": {"cluster_name": target}},
+            "grpc_service": {"envoy_grpc": {"cluster_name": target, "authority": AUTHORITY}},
         },
     )
 
