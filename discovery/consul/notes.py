@@ -40,7 +40,7 @@ def _notes(
             rule = f" with a tag that begins with `{settings.tag}`" if settings.tag else ""
             yield f"Consul's catalog{where} can be read and has no service{rule} but those of its own"
         yield from _hidden(one, where)
-        missing = sorted(watch.service for watch in one.watches.values() if watch.roll.missing)
+        missing = sorted(watch.service for watch in one.watches.values() if watch.roll.missing and not watch.trouble)
         if missing:
             count = sum(len(one.watches[service].roll.missing) for service in missing)
             yield (

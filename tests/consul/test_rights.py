@@ -154,6 +154,7 @@ def test_rights_that_a_running_token_loses_are_no_removals_to_confirm(tmp_path: 
         file.write_text("poor")
         await asyncio.sleep(5)
         assert "the token may not read" in seat.status
+        assert "for no reason" not in " ".join(seat.source.notes)
         with pytest.raises(LookupError, match="nothing was removed"):
             await seat.source.confirm()
         assert seat.hosts() == ALL
