@@ -85,7 +85,12 @@ class KubeApi:
             rmtree(self.directory / "etcd")
         self.server.start()
         await self.server.up()
-        if empty and self._controllers is not None:
+        if empty:
+            self.renew_controllers()
+
+    def renew_controllers(self) -> None:
+        """Starts them anew. After an outage they would take up to half a minute, or more, before they ask again."""
+        if self._controllers is not None:
             self._controllers.kill()
             self._controllers.start()
 
