@@ -68,9 +68,9 @@ $(INSTALLED): pyproject.toml
 # Without it nothing is amiss but the speed, so its absence is said and no error.
 $(GRPCHOST_INSTALLED): $(INSTALLED) $(GRPCHOST_SOURCES)
 	@if [ -z "$(CARGO)" ]; then \
-		echo "There is no cargo: the rate limit service runs on grpcio alone, at a fraction of grpchost's speed."; \
+		echo "There is no cargo (Rust, optional): the rate limit service runs on grpcio alone, at a fraction of grpchost's speed."; \
 	else \
-		echo "Building grpchost with cargo: a minute or two, once."; \
+		echo "Building grpchost (Rust) with cargo, in silence: minutes, once. Not wanted: make install CARGO="; \
 		PATH="$(dir $(CARGO)):$$PATH" $(BIN)/pip install --quiet --disable-pip-version-check ./grpchost && touch $@ \
 		|| echo "grpchost was not built (see above): the rate limit service runs on grpcio alone, at a fraction of its speed."; \
 	fi

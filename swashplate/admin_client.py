@@ -42,6 +42,14 @@ def ask(servers: Sequence[str], path: str, query: Query, method: Literal["GET", 
     return asyncio.run(all_of_them())
 
 
+def ask_limits(server: str, path: str, query: Query, method: Literal["GET", "POST"] = "GET") -> Answer:
+    """Ask one server's pages of rate limits: a server of discovery has them under /ratelimit."""
+    (answer,) = ask([server], path, query, method)
+    if isinstance(answer, Unreachable) and answer.status == 404 and answer.reason.startswith("HTTP 404"):
+        (answer,) = ask([server], f"/ratelimit{path}", query, method)
+    return answer
+
+
 async def _ask(session: aiohttp.ClientSession, server: str, path: str, query: Query, method: str) -> Answer:
     base = server if "://" in server else f"http://{server}"
     try:

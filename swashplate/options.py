@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from typing import Any, Final, Literal, TypeVar, get_args, get_origin
 
 import click
 from click.core import ParameterSource
@@ -28,6 +28,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # The defaults that click shows are the model's; given to it, they would win over the file.
 _OVERRIDING = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+
+_BOOLEANS: Final = frozenset({"true", "false", "1", "0", "yes", "no", "on", "off", "t", "f", "y", "n"})
+"""What pydantic takes for one."""
 
 
 def with_settings(
@@ -88,10 +91,31 @@ def _source(name: str) -> ParameterSource | None:
     return click.get_current_context().get_parameter_source(name)
 
 
+class _Switch(click.Option):
+    """One that may stand alone. Where the command has arguments, a word after it that is neither true nor false is
+    one of these, which click would take for its value."""
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        super().add_to_parser(parser, ctx)
+        if not any(isinstance(parameter, click.Argument) for parameter in ctx.command.params):
+            return
+        for option in {id(known): known for name, known in parser._long_opt.items() if name in self.opts}.values():
+            option.process = functools.partial(_switch, option.process)
+
+
+def _switch(process: Callable[[Any, Any], None], value: Any, state: Any) -> None:
+    if isinstance(value, str) and value.lower() not in _BOOLEANS:
+        state.rargs.insert(0, value)
+        value = "true"
+    process(value, state)
+
+
 def _option(name: str, omitted: str, *, hidden: bool) -> Callable[[F], F]:
     field = Settings.model_fields[name]
     # `--kubernetes` alone is `--kubernetes true`.
-    optional: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if field.annotation is bool else {}
+    optional: dict[str, Any] = (
+        {"is_flag": False, "flag_value": "true", "cls": _Switch} if field.annotation is bool else {}
+    )
     return click.option(
         flag(name, omitted),
         name,

@@ -9,6 +9,7 @@ All of it is on one event loop.
 import asyncio
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Final
 
 from structlog.typing import FilteringBoundLogger
 
@@ -34,6 +35,9 @@ from swashplate.reporting import problem_report
 from swashplate.settings import Settings
 from swashplate.source_report import limit_source_report
 from swashplate.status import LIMIT_FILES, ProblemReport, SourceReport
+
+_FIRST_READING_S: Final = 2.0
+"""How long after the start it is said that there are no limits."""
 
 
 class RateLimiter:
@@ -83,6 +87,7 @@ class RateLimiter:
         self._splits = splits_calls(settings)
         self._found: frozenset[Problem] = frozenset()
         self._following: asyncio.Task[None] | None = None
+        self._telling_none: asyncio.TimerHandle | None = None
         self.source: LimitSource | None = None
         self.source = self._source(kept)
 
@@ -93,6 +98,7 @@ class RateLimiter:
         if self.source is not None:
             self._following = asyncio.create_task(self.source.run(), name=LIMIT_FILES)
             self._following.add_done_callback(self._ended)
+            self._tell_none_later()
 
     def stopping(self) -> None:
         """From now on this is not ready; calls are still decided."""
@@ -101,6 +107,8 @@ class RateLimiter:
     async def stop(self) -> None:
         """When no more calls come. May be called always."""
         self._stopping = True
+        if self._telling_none is not None:
+            self._telling_none.cancel()
         if self._following is not None:
             self._following.cancel()
             await asyncio.gather(self._following, return_exceptions=True)
@@ -119,10 +127,14 @@ class RateLimiter:
         if self.source is not None and not self.source.freshness.ready:
             reasons.append(f"{LIMIT_FILES}: {self.source.freshness.error or 'not read yet'}")
         elif not self.core.has_tree:
-            reasons.append(f"{LIMIT_FILES}: no limits are in force, for no file has had good ones")
+            reasons.append(f"{LIMIT_FILES}: {self._none_in_force}")
         if error := self.store.status.error:
             reasons.append(f"store of counters: {error}")
         return tuple(reasons)
+
+    @property
+    def _none_in_force(self) -> str:
+        return f"no limits are in force, for no file in {self._settings.ratelimit_config} has had good ones"
 
     @property
     def why_not_ready(self) -> str | None:
@@ -142,8 +154,10 @@ class RateLimiter:
         share its counters is refused, and the last of the same name that could stays."""
         if self._shares_keys:
             domain, self._unshared = shareable(domain, self._of_routes)
-        self._of_routes = domain
+        first, self._of_routes = self._of_routes is None, domain
         self._use()
+        if domain.descriptors or not first:
+            self._tell_in_force([domain.name])
 
     async def confirm(self, domain: str | None) -> tuple[str, ...]:
         """Let go of held files of this domain (None: of all). The domains that lost one."""
@@ -197,8 +211,22 @@ class RateLimiter:
         self._of_files = tree
         self.loaded += 1
         self._use()
-        counts = {name: self.limits[name] for name in tree.domains}
-        self._log.info("limits in force", domains=len(counts), limits=sum(counts.values()))
+        self._tell_in_force(tree.domains)
+
+    def _tell_in_force(self, domains: Collection[str]) -> None:
+        self._log.info("limits in force", domains=len(domains), limits=sum(self.limits[name] for name in domains))
+
+    def _tell_none_later(self) -> None:
+        self._telling_none = asyncio.get_running_loop().call_later(_FIRST_READING_S, self._tell_none)
+
+    def _tell_none(self) -> None:
+        """Once, if there are none after the first reading; that it failed is told by itself."""
+        if self.source is None or self.core.has_tree:
+            return
+        if self.source.freshness.ready:
+            self._log.error("every call is UNAVAILABLE: %s", self._none_in_force, source=LIMIT_FILES)
+        else:
+            self._tell_none_later()
 
     def _tell_found(self) -> None:
         """Limits that are not in force as they are written, because of the store or of route files."""

@@ -8,8 +8,11 @@ Kind = Literal["grpcio", "native"]
 
 
 def has_native() -> bool:
-    """Whether grpchost is installed."""
-    return find_spec("grpchost") is not None
+    """Whether grpchost is installed, and built: a clone on the path has a folder of its name, with its sources."""
+    try:
+        return find_spec("grpchost._grpchost") is not None
+    except ImportError:
+        return False
 
 
 def chosen(wanted: Wanted) -> Kind:

@@ -103,7 +103,9 @@ class Pages:
 
     def _asked(self, request: web.Request) -> tuple[Counters, str]:
         if self._counters is None:
-            raise _refused(404, "/counters is not served here: start with --counters")
+            raise _refused(
+                404, "/counters is not served here: start with --counters (beside discovery: --ratelimit-counters)"
+            )
         if not _is_local(request.host):
             raise _refused(403, "/counters is for callers on this machine, by its address")
         if not (domain := request.query.get("domain")):

@@ -197,7 +197,7 @@ def _taken(document: yaml.Document | Problem, path: str, file: DomainFile, claim
         code = codes.DOMAIN_TAKEN
         loc: yaml.Loc = ("domain",)
         message = f"the domain `{claim.domain}` is already described by {other}"
-        fix = "put the two files together, or have domains merged"
+        fix = "put the two files together, or merge domains: --merge-domains (`serve`: --ratelimit-merge-domains)"
     else:
         key, value = claim.descriptor
         code = codes.DESCRIPTOR_TAKEN

@@ -97,6 +97,22 @@ async def test_one_process_from_start_to_signal(site: Site) -> None:
         assert await server.ended() == 0
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_without_the_native_host_all_is_served_and_what_is_lost_is_said(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    """A folder of its name that holds no extension, as a clone without cargo has."""
+    (tmp_path / "path" / "grpchost").mkdir(parents=True)
+    (tmp_path / "path" / "grpchost" / "__init__.py").write_text("from grpchost._grpchost import Host\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "path"))
+    async with Valkey() as valkey, serving(site, "--workers", str(workers), "--redis", valkey.url) as server:
+        line = await server.line("grpchost is not built here")
+        assert "grpcio" in line["lost"]
+        assert "cargo" in line["fix"]
+        await until(lambda: is_healthy(server), "limits", within=DEADLINE_S)
+        assert (await ask(server.listen, {"client": "web"})).overall_code == 1
+
+
 async def test_several_share_a_port_their_counters_and_one_page_of_metrics(site: Site) -> None:
     async with Valkey() as valkey, serving(site, "--workers", "2", "--redis", valkey.url) as server:
 

@@ -293,3 +293,16 @@ async def test_status_and_confirm_are_asked_as_of_any_server(site: Site, tmp_pat
         status, text = await here.page("/confirm?source=limit-files", "POST")
         assert (status, json.loads(text)) == (200, {"confirmed": ["bar"]})
         assert "bar.client" not in (await here.page("/rlconfig"))[1]
+
+
+async def test_a_directory_without_limits_is_named_in_the_log_and_by_health(site: Site) -> None:
+    empty = site.limits.parent / "empty"
+    empty.mkdir()
+    with capture_logs() as logs:
+        async with site.serving(ratelimit_config=empty) as here:
+
+            async def is_told() -> bool:
+                return any(line["event"].startswith("every call is UNAVAILABLE") for line in logs)
+
+            await until(is_told, "the log to say so", within=DEADLINE_S)
+            assert str(empty) in "".join(here.server.unready)

@@ -172,6 +172,7 @@ async def test_what_cannot_share_its_counters_is_an_error_and_never_another_limi
             assert server.limiter.limits[DOMAIN] == 2
             assert await allowed(target) == 2  # the last that could be kept, not 9 in a fixed window
             assert [line["code"] for line in logs if line["log_level"] == "error"] == ["L011"]
+            assert [line["limits"] for line in logs if line["event"] == "limits in force"] == [1, 2]
             text = b"".join([piece async for piece in server.metrics()]).decode()
             assert 'swashplate_ratelimit_file_problems{severity="error"} 1' in text
             site.write("routes/checkout.yaml", LIMITED)

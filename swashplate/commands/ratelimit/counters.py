@@ -102,7 +102,7 @@ def _asked(
     method: Literal["GET", "POST"] = "GET",
 ) -> Mapping[str, Any]:
     asked = server or f"http://{settings.ratelimit_http.reachable}"
-    (answer,) = admin_client.ask([asked], path, query, method)
+    answer = admin_client.ask_limits(asked, path, query, method)
     if isinstance(answer, admin_client.Unreachable):
         raise UnusableError(str(answer))
     said: Mapping[str, Any] = json.loads(answer)

@@ -39,7 +39,7 @@ def command(
     Exit code 1 when there is no limit.
     """
     if server is not None:
-        (answer,) = admin_client.ask([server], "/explain", query_of(domain, entries))
+        answer = admin_client.ask_limits(server, "/explain", query_of(domain, entries))
         if isinstance(answer, admin_client.Unreachable):
             raise UnusableError(str(answer))
         said = json.loads(answer)

@@ -61,6 +61,12 @@ async def serve(settings: Settings) -> None:
             host = server.host_kind
         workers = {"workers": settings.ratelimit_workers} if several else {}
         log.info("serving rate limits", version=VERSION, listen=listen, http=http, host=host, **workers)
+        if settings.ratelimit_host == "auto" and host == "grpcio":
+            log.warning(
+                "grpchost is not built here",
+                lost="the grpcio host serves, at a fraction of its calls a second",
+                fix="install Rust's cargo and run `make install`; or say `--host grpcio`, which ends this line",
+            )
         await stop.wait()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)

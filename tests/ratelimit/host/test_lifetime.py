@@ -2,6 +2,8 @@
 
 import asyncio
 import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from tests.e2e.harness.wait import until
 from tests.ratelimit.host.both import Call, Site, calling, echo, outcomes
 
 CODE = grpc.StatusCode
+ROOT = Path(__file__).parents[3]
 
 
 async def test_calls_under_way_are_answered_before_it_stops(site: Site, call: Call) -> None:
@@ -99,6 +102,25 @@ def test_the_native_host_is_taken_where_it_is_installed(monkeypatch: pytest.Monk
     assert chosen("auto") == "grpcio"
     with pytest.raises(LookupError, match="grpchost is not installed"):
         chosen("native")
+
+
+@pytest.mark.parametrize("folder", ["grpchost/server", "grpchost/python/grpchost", None])
+def test_sources_of_the_native_host_are_none(tmp_path: Path, folder: str | None) -> None:
+    """As in a clone without cargo, whose root or `grpchost/python` is on the path."""
+    if folder is not None:
+        (tmp_path / folder).mkdir(parents=True)
+    path = tmp_path
+    if folder is not None and "python" in folder:
+        path = tmp_path / "grpchost" / "python"
+        (path / "grpchost" / "__init__.py").write_text("from grpchost._grpchost import Host\n")
+    program = (
+        "import sys; installed = [entry for entry in sys.path if 'site-packages' not in entry]\n"
+        f"sys.path[:] = [{str(path)!r}, *installed, {str(ROOT)!r}]\n"
+        "from ratelimit.host.choice import chosen, has_native\n"
+        "print(has_native(), chosen('auto'))"
+    )
+    done = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "False grpcio\n", done.stderr
 
 
 async def _awaited(answer: object) -> bytes:
