@@ -1,12 +1,13 @@
 """The same way from files to an Envoy's configuration that `serve` goes, once, without a server."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from discovery.files.book import ServiceBook
-from mesh.mesh import Mesh
+from mesh.mesh import Mesh, Routes
+from mesh.service import ServiceName
 from operator_files.problem import Problem, in_order
 from operator_files.tree import read_all
 from routes.book import RouteBook
@@ -15,6 +16,8 @@ from swashplate.composition import translation_settings
 from swashplate.raw_sources import BOOTSTRAP_CLUSTERS, STRANGER, places
 from swashplate.route_limits import unshareable
 from swashplate.settings import Settings, asks_registries, is_generated
+from swashplate.source_shares import SourceShares
+from swashplate.status import CONSUL, KUBERNETES, SERVICE_FILES, WarningReport
 from swashplate.views import Views
 from xds.raw.book import RawBook
 from xds.raw.findings import findings
@@ -22,11 +25,15 @@ from xds.raw.findings import findings
 
 @dataclass(frozen=True, slots=True)
 class Offline:
-    """What files say: views of what is good in them, every problem of all of them, and how many files there are."""
+    """What files say: views of what is good in them, every problem of all of them, and how many files there are.
+
+    `unshared`: shares in route files that no source of the settings gets.
+    """
 
     views: Views
     problems: tuple[Problem, ...]
     files: int
+    unshared: tuple[WarningReport, ...] = ()
 
 
 def read(settings: Settings, more_routes: Iterable[Path] = ()) -> Offline:
@@ -57,7 +64,19 @@ def read(settings: Settings, more_routes: Iterable[Path] = ()) -> Offline:
         views,
         in_order((*services.problems, *routes.problems, *undiscovered, *unshared, *raw_problems, *lacking)),
         sum(map(len, (service_files, route_files, *raw_files.values()))),
+        tuple(_unshared(settings, routes.routes)),
     )
+
+
+def _unshared(settings: Settings, routes: Mapping[ServiceName, Routes]) -> Iterator[WarningReport]:
+    given = {SERVICE_FILES: settings.services, KUBERNETES: settings.kubernetes, CONSUL: settings.consul}
+    names = [name for name, there in given.items() if there]
+    if not names:  # Route files alone: nothing says what the server is given.
+        return
+    shares = SourceShares(names, lambda _: None)
+    shares.routes_changed(routes)
+    for service, reason in shares.warnings():
+        yield WarningReport(service=str(service), code="unknown-source", reason=reason)
 
 
 def _contents(roots: Iterable[Path]) -> Mapping[str, bytes | OSError]:

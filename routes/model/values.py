@@ -3,7 +3,7 @@
 import ipaddress
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 import re2
 from pydantic import BeforeValidator, PlainValidator, WithJsonSchema
@@ -291,9 +291,7 @@ ServiceText = Annotated[
     str, PlainValidator(name_of("service name", 253, dotted=True)), _string("name", maxLength=253)
 ]
 NamespaceText = Annotated[str, PlainValidator(name_of("namespace")), _string("name", maxLength=63)]
-SourceText = Annotated[
-    str, PlainValidator(name_of("source name")), _string("name", maxLength=63, examples=["kubernetes", "consul"])
-]
+SourceText = Literal["service-files", "kubernetes", "consul"]
 SubsetText = Annotated[str, PlainValidator(name_of("subset name")), _string("name", maxLength=63)]
 RuleText = Annotated[str, PlainValidator(name_of("rule name")), _string("name", maxLength=63)]
 ByHeader = Annotated[dict[HeaderName, V], BeforeValidator(without_case_twins)]

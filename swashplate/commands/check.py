@@ -19,6 +19,7 @@ from swashplate.output import PROBLEMS, UnusableError, coloured, counted, format
 from swashplate.refusal import patched, refusal_problem
 from swashplate.rendering import messages
 from swashplate.settings import OF_REGISTRIES, Settings, asks_registries, has_source
+from swashplate.status import WarningReport
 from xds.resources.node import Node
 from xds.translate.finding import Finding
 
@@ -71,7 +72,7 @@ def command(settings: Settings, envoy: Path | None, no_envoy: bool, output: str,
         raise UnusableError(f"{failure.filename}: {failure.strerror}") from failure
     except envoy_binary.EnvoyFailedError as failure:
         raise UnusableError(str(failure)) from failure
-    findings = offline.views.warnings
+    findings: list[Finding | WarningReport] = [*offline.views.warnings, *offline.unshared]
     if output == "json":
         click.echo(json.dumps(_as_data(offline, findings, verdict), indent=2, ensure_ascii=False))
     else:
@@ -98,7 +99,9 @@ def _ask(explicit: Path | None, offline: Offline, namespace: str) -> _Verdict | 
     return _Verdict(release, None)
 
 
-def _show(offline: Offline, findings: Sequence[Finding], verdict: _Verdict | None, registries: bool) -> None:
+def _show(
+    offline: Offline, findings: Sequence[Finding | WarningReport], verdict: _Verdict | None, registries: bool
+) -> None:
     for problem in offline.problems:
         click.echo(coloured(problem))
     for finding in findings:
@@ -125,7 +128,9 @@ def _summary(offline: Offline, findings: int, verdict: _Verdict | None) -> str:
     return f"{', '.join(said)}; {asked}"
 
 
-def _as_data(offline: Offline, findings: Sequence[Finding], verdict: _Verdict | None) -> dict[str, Any]:
+def _as_data(
+    offline: Offline, findings: Sequence[Finding | WarningReport], verdict: _Verdict | None
+) -> dict[str, Any]:
     return {
         "files": offline.files,
         "problems": [

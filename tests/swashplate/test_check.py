@@ -46,6 +46,20 @@ def test_all_good(site: Site) -> None:
     assert result.stderr == "2 files, 0 errors, 0 warnings; no Envoy was asked\n"
 
 
+def test_a_share_of_a_source_that_is_not_given_is_a_warning(site: Site) -> None:
+    site.write("routes/checkout.yaml", ROUTES + "sources: {service-files: 90%, consul: 10%}\n")
+    result = check(site, "--no-envoy")
+    assert result.exit_code == 0, result.output
+    assert result.stdout == (
+        "checkout.default: warning unknown-source: `sources` of its route file gives a share to consul, which is no "
+        "source here; there are: service-files\n"
+    )
+    assert result.stderr.startswith("2 files, 0 errors, 1 warning;")
+    assert check(site, "--no-envoy", "--consul", "http://127.0.0.1:8500").stdout == ""
+    alone = CliRunner().invoke(main, ["check", "--no-envoy", str(site.root / "routes")])
+    assert "unknown-source" not in alone.stdout, "nobody said what the server has"
+
+
 def test_every_problem_of_every_file(site: Site) -> None:
     site.write("services.yaml", SERVICES.replace("endpoints:", "endpoint:", 1))
     site.write("routes/checkout.yaml", BROKEN.replace("name: main", "nam: main"))

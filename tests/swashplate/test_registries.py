@@ -98,12 +98,15 @@ async def test_a_route_file_shares_requests_among_sources(site: Site, registries
             await until(lambda: addresses(here) == {"10.0.0.1*9", "10.0.1.1"})
             site.write(
                 "routes/checkout.yaml",
-                "version: 1\nservice: checkout\nsources: {kubernetes: 90%, consil: 10%}\nrules: [{to: checkout}]\n",
+                "version: 1\nservice: checkout\nrules: [{to: checkout}]\n"
+                "sources: {kubernetes: 90%, service-files: 10%}\n",
             )
             await until(lambda: here.plane.status().warnings)
         (warning,) = here.plane.status().warnings
         assert (warning.code, warning.service) == ("unknown-source", "checkout.default")
-        assert warning.reason.endswith("gives a share to consil, which is no source here; did you mean consul?")
+        assert warning.reason.endswith(
+            "gives a share to service-files, which is no source here; there are: kubernetes, consul"
+        )
         assert any(line["event"].startswith("endpoints changed: checkout: 1 altered") for line in lines)
 
 
