@@ -110,22 +110,31 @@ class Matching(NamedTuple):
 
 
 def matching(text: str, sources: Sequence[Source]) -> Matching:
-    """What the text means: an address, an instance's name, its last word, or a part that one alone has."""
+    """What the text means: an address (with a port, if one is said), an instance's name, its last word,
+    `pod.namespace`, or a part that one alone has."""
     if not (text := text.strip()):
         return Matching(frozenset(), lambda _: False)
     host, port = _host_and_port(text)
-    names = {name for name, _, addresses, own in _instances(sources) if host in addresses and port in (None, own)}
+    names = {
+        name
+        for name, _, addresses, own in _instances(sources)
+        if host in addresses and port in (None, own or port)  # what has no such port is asked for by it, too
+    }
     if names:
         return Matching(
             frozenset(names),
-            lambda one: host in (one.address, *one.other_addresses) and port in (None, one.port),
+            lambda one: host in (one.address, *one.other_addresses) and port in (None, one.port or port),
         )
     found: dict[str, set[ServiceName]] = {}
+    pod, _, namespace = text.partition(".")
+    full = f"{namespace}/{pod}" if namespace else text
     for name, instance, _, _ in _instances(sources):
-        if text in instance:
+        if text in instance or full in instance:
             found.setdefault(instance, set()).add(name)
-    wanted = {instance for instance in found if instance == text} or {
-        instance for instance in found if re.split(r"[\s/]", instance)[-1] == text
+    wanted = {instance for instance in found if text in (instance, instance.partition(" ")[2])} or {
+        instance
+        for instance in found
+        if re.split(r"[\s/]", instance)[-1] == text or instance.partition(" ")[2] == full
     }
     if not wanted and len(found) == 1:
         wanted = set(found)

@@ -35,7 +35,9 @@ def registry() -> Registry:
     registry = Registry(["kubernetes", "consul"], lambda _: None, lambda: 1000.0)
     not_ready = LeftOut("pod default/checkout-7d9f-q8", "10.0.0.2", 8080, Reason.NOT_READY, "it is not ready")
     nameless = LeftOut("pod shop/cart-0", "", 0, Reason.NO_ADDRESS, "it has no address yet")
-    registry.feed("kubernetes").publish({A: service(A, POD)}, Evidence.LIVE, {A: (not_ready,), B: (nameless,)})
+    portless = LeftOut("pod shop/cart-01", "10.0.0.5", 0, Reason.NO_PORT, "it has no port called http")
+    left_out = {A: (not_ready,), B: (nameless, portless)}
+    registry.feed("kubernetes").publish({A: service(A, POD)}, Evidence.LIVE, left_out)
     same = Endpoint("10.0.0.1", 8080, instance="n1/checkout-1")
     alone = Endpoint("fd00::9", 9090, instance="n2/checkout-2")
     registry.feed("consul").publish({A: service(A, same, alone)}, Evidence.LIVE)
@@ -79,6 +81,9 @@ def test_a_used_instance_is_told_with_all_that_is_known_of_it(registry: Registry
         ("10.0.0.2", [("kubernetes", "pod default/checkout-7d9f-q8", "not-ready")]),
         ("checkout-7d9f-x2", [("kubernetes", POD.instance, "used")]),
         ("cart-0", [("kubernetes", "pod shop/cart-0", "no-address")]),
+        ("shop/cart-0", [("kubernetes", "pod shop/cart-0", "no-address")]),
+        ("cart-0.shop", [("kubernetes", "pod shop/cart-0", "no-address")]),
+        ("10.0.0.5:8080", [("kubernetes", "pod shop/cart-01", "no-such-port")]),
         ("n2/checkout-2", [("consul", "n2/checkout-2", "used")]),
         ("f-x2", [("kubernetes", POD.instance, "used")]),
         ("checkout", []),

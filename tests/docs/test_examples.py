@@ -8,6 +8,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+import envoy_api
 from discovery.files.parse import parse as parse_services
 from ratelimit.limits.parse import parse as parse_limits
 from swashplate.cli import main
@@ -37,6 +38,8 @@ def kind(block: Block) -> str:
         return "resources"
     if "cluster_template" in data:
         return "rotor"
+    if data.keys() == {"rate_limit_service"}:
+        return "a part of a filter"
     return "settings" if data.keys() <= Settings.model_fields.keys() else "nothing we know"
 
 
@@ -47,6 +50,7 @@ SETTINGS = [block for block in GOOD if kind(block) == "settings"]
 RESOURCES = [block for block in GOOD if kind(block) == "resources"]
 ROTOR = [block for block in GOOD if kind(block) == "rotor"]
 LIMITS = [block for block in GOOD if kind(block) == "limits"]
+ASKING = [block for block in GOOD if kind(block) == "a part of a filter"]
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -56,8 +60,14 @@ def run(*arguments: str) -> tuple[int, str]:
 
 def test_every_example_is_checked_as_something() -> None:
     """No YAML is shown that nothing here looks at."""
-    looked_at = (*ROUTES, *SERVICES, *SETTINGS, *RESOURCES, *ROTOR, *LIMITS)
+    looked_at = (*ROUTES, *SERVICES, *SETTINGS, *RESOURCES, *ROTOR, *LIMITS, *ASKING)
     assert [str(block) for block in GOOD if block not in looked_at] == []
+
+
+@pytest.mark.parametrize("block", ASKING, ids=str)
+def test_how_a_filter_asks_is_as_envoy_writes_it(block: Block) -> None:
+    data: Any = yaml.load(block.text, Loader=yaml.CSafeLoader)
+    envoy_api.parse("envoy.config.ratelimit.v3.RateLimitServiceConfig", data["rate_limit_service"])
 
 
 @pytest.mark.parametrize("block", ROUTES, ids=str)
