@@ -133,9 +133,12 @@ async def test_an_expired_version_is_told_apart(client: Client, kmock: kmock.Raw
 
 @pytest.mark.parametrize(
     ("header", "seconds"),
-    [("7", 7.0), ("-7", 0.0), ("soon", 0.0), (format_datetime(datetime.now(UTC) + timedelta(seconds=1000)), 1000.0)],
+    [("7", 7.0), ("-7", 0.0), ("soon", 0.0), ("a date", 1000.0)],
 )
 async def test_retry_after_is_seconds_or_a_date(tmp_path: Path, header: str, seconds: float) -> None:
+    if header == "a date":  # not among the parameters: processes that share the tests name them alike
+        header = format_datetime(datetime.now(UTC) + timedelta(seconds=seconds))
+
     async def handler(_: web.Request) -> web.StreamResponse:
         return web.Response(status=429, text="too many", headers={"Retry-After": header})
 
