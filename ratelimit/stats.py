@@ -19,6 +19,10 @@ TURN_BOUNDS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 """Upper bounds of the buckets that turns are counted in by their calls; one bucket more is for larger ones."""
 
 
+RESPONSE_BOUNDS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+"""Upper bounds of the buckets that response times are counted in: envoyproxy/ratelimit's, and three below them."""
+
+
 @dataclass(slots=True, eq=False)
 class LimitCounts:
     """One series: hits, not calls. Limits of one path share it, also over versions of their file.
@@ -109,6 +113,8 @@ class RateLimitStats:
     plans_made: int = 0
     turn_calls: int = 0
     turns: list[int] = field(default_factory=lambda: [0] * (len(TURN_BOUNDS) + 1))
+    response_sum_s: float = 0.0
+    responses: list[int] = field(default_factory=lambda: [0] * (len(RESPONSE_BOUNDS_S) + 1))
     domain_not_found: dict[str, int] = field(default_factory=dict)
     _series: dict[tuple[str, str], LimitCounts] = field(default_factory=dict)
     _dynamic: dict[tuple[str, str], LimitCounts] = field(default_factory=dict)
@@ -138,6 +144,11 @@ class RateLimitStats:
         """A turn of so many calls has come."""
         self.turn_calls += calls
         self.turns[bisect_left(TURN_BOUNDS, calls)] += 1
+
+    def responded(self, calls: int, took_s: float) -> None:
+        """So many calls of a turn have ended together, so long after it came."""
+        self.response_sum_s += calls * took_s
+        self.responses[bisect_left(RESPONSE_BOUNDS_S, took_s)] += calls
 
     def no_domain(self, domain: str, descriptors: int) -> None:
         """A call with so many descriptors for a domain that no file has."""

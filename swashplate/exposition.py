@@ -39,14 +39,16 @@ class Sample(NamedTuple):
 Block = tuple[Family, Iterable[Sample]]
 
 
-def histogram(counts: Iterable[int], bounds: Iterable[Number], total: Number) -> Iterator[Sample]:
+def histogram(
+    counts: Iterable[int], bounds: Iterable[Number], total: Number, labels: Labels = NO_LABELS
+) -> Iterator[Sample]:
     """From counts that are not cumulated, one more than bounds."""
     so_far = 0
     for count, bound in zip(counts, (*bounds, "+Inf"), strict=True):
         so_far += count
-        yield Sample((("le", str(bound)),), so_far, "_bucket")
-    yield Sample(NO_LABELS, so_far, "_count")
-    yield Sample(NO_LABELS, total, "_sum")
+        yield Sample((*labels, ("le", str(bound))), so_far, "_bucket")
+    yield Sample(labels, so_far, "_count")
+    yield Sample(labels, total, "_sum")
 
 
 async def written(blocks: Iterable[Block]) -> AsyncIterator[bytes]:

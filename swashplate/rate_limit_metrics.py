@@ -10,7 +10,7 @@ from ratelimit.counters.stats import LATENCY_BOUNDS_S
 from ratelimit.counters.store import CounterStore
 from ratelimit.host.counts import HostCounts
 from ratelimit.host.service import METHOD
-from ratelimit.stats import TURN_BOUNDS, LimitCounts, RateLimitStats
+from ratelimit.stats import RESPONSE_BOUNDS_S, TURN_BOUNDS, LimitCounts, RateLimitStats
 from swashplate import VERSION
 from swashplate.exposition import NO_LABELS, Block, Family, Labels, Number, Sample, histogram, written
 from swashplate.rate_limiter import RateLimiter
@@ -37,6 +37,12 @@ NOT_FOUND: Final = Family(
 )
 SHADOW: Final = Family(f"{_THEIRS}global_shadow_mode", "counter", "Calls let through by the global shadow mode.")
 REQUESTS: Final = Family(f"{_THEIRS}total_requests", "counter", "Calls that came over gRPC.", ("grpc_method",))
+RESPONSES: Final = Family(
+    f"{_THEIRS}response_time_seconds",
+    "histogram",
+    "Time from when a call was first looked at to its answer; calls answered together have one.",
+    ("grpc_method",),
+)
 ERRORS: Final = Family(
     f"{_THEIRS}should_rate_limit_error",
     "counter",
@@ -99,8 +105,8 @@ BUILD: Final = Family(
 
 FAMILIES: Final = (
     *(family for family, _ in LIMIT_FAMILIES),
-    *(NOT_FOUND, SHADOW, REQUESTS, ERRORS, LOADED, LOAD_ERRORS, CALLS, IN_FLIGHT, WAITING, CONNECTIONS, ANSWERS),
-    *(FAILURES, UNDECIDED, TURNS, PLANS, STORE_CHECKS, STORE_SECONDS, STORE_FAILURES, STORE_REMEMBERED),
+    *(NOT_FOUND, SHADOW, REQUESTS, RESPONSES, ERRORS, LOADED, LOAD_ERRORS, CALLS, IN_FLIGHT, WAITING, CONNECTIONS),
+    *(ANSWERS, FAILURES, UNDECIDED, TURNS, PLANS, STORE_CHECKS, STORE_SECONDS, STORE_FAILURES, STORE_REMEMBERED),
     *(STORE_RECONNECTS, STORE_EVICTED, STORE_IN_FLIGHT, STORE_WAITING, STORE_UP, READY, STALE, LIMITS, PROBLEMS),
     *(SYNCED, BUILD),
 )
@@ -170,6 +176,10 @@ def _of_calls(stats: RateLimitStats, host: HostCounts) -> Iterator[Block]:
     by_store = by_status["UNAVAILABLE"]
     yield SHADOW, [Sample(NO_LABELS, stats.global_shadow_mode)]
     yield REQUESTS, _by("grpc_method", [(METHOD, host.calls)])
+    yield (
+        RESPONSES,
+        histogram(stats.responses, RESPONSE_BOUNDS_S, stats.response_sum_s, (("grpc_method", METHOD),)),
+    )
     yield ERRORS, _by("err_type", [("redis_error", by_store), ("service_error", failed - by_store)])
     outcomes = ("answered", "failed", "shed", "expired", "cancelled", "refused")
     yield CALLS, _by("outcome", [(name, getattr(host, name)) for name in outcomes])

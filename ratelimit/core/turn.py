@@ -43,12 +43,12 @@ class Core:
         on_fault: Callable[[Exception], None] = lambda _: None,
     ) -> None:
         self.stats = stats
+        self.clock = clock
         self.call_soon = call_soon
         self.on_fault = on_fault
         self._store = store
         self._names = names
         self._options = options
-        self._clock = clock
         self._planner: Planner | None = None
         self._memo = Memo(options.memo_bytes)
 
@@ -69,12 +69,12 @@ class Core:
 
     def decide(self, turn: Turn) -> None:
         """Answers each call of the turn once: now, or when the store has decided it."""
-        now, spare = self._clock(), self._options.spare_s
+        now, spare = self.clock(), self._options.spare_s
         stats, remembered = self.stats, self._memo.get
-        running = _Running(self, turn, self._options)
+        messages = turn.messages
+        running = _Running(self, turn, self._options, now, len(messages))
         calls: list[Call] = []
         deadlines: list[float] = []
-        messages = turn.messages
         stats.turn(len(messages))
         for place, (message, deadline) in enumerate(zip(messages, turn.deadlines, strict=True)):
             if deadline <= now:
@@ -120,10 +120,17 @@ class Core:
 class _Running:
     """A turn under way: the calls that wait for the store, by the place they have in its call."""
 
-    __slots__ = ("_core", "_deciding", "_options", "_scheduled", "_stats", "_turn", "_unsaid", "left", "waiting")
+    __slots__ = (
+        *("_began", "_calls", "_core", "_deciding", "_options", "_said", "_scheduled", "_stats", "_turn", "_unsaid"),
+        *("left", "waiting"),
+    )
 
-    def __init__(self, core: Core, turn: Turn, options: Options) -> None:
+    def __init__(self, core: Core, turn: Turn, options: Options, began: float, calls: int) -> None:
         self._core = core
+        self._began = began
+        self._calls = calls
+        self._said = 0
+        """How many calls' answers have been let out."""
         self._turn = turn
         self._options = options
         self._stats = core.stats
@@ -197,3 +204,6 @@ class _Running:
         if self._unsaid:
             self._unsaid = False
             self._turn.flush()
+            said = self._calls - self.left
+            self._stats.responded(said - self._said, self._core.clock() - self._began)
+            self._said = said

@@ -73,6 +73,10 @@ async def test_calls_by_how_they_ended_and_turns(site: Site) -> None:
     assert ({"outcome": "answered"}, 7) in found["swashplate_ratelimit_calls_total"]
     assert ({"code": "OVER_LIMIT"}, 2) in found["swashplate_ratelimit_answers_total"]
     assert found["swashplate_ratelimit_turn_calls_count"] == [({}, 7)]
+    method = {"grpc_method": "ShouldRateLimit"}
+    assert found["ratelimit_service_response_time_seconds_count"] == [(method, 7)]
+    bounds = {labels["le"] for labels, _ in found["ratelimit_service_response_time_seconds_bucket"]}
+    assert bounds >= {"0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "10", "+Inf"}
     assert found["swashplate_ratelimit_ready"] == [({}, 1)]
     assert found["swashplate_ratelimit_limits"] == [({"domain": "shop"}, 3)]
 

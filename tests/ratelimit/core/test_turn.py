@@ -9,6 +9,7 @@ import pytest
 from ratelimit.core.call import Status
 from ratelimit.core.options import Options
 from ratelimit.counters.check import Check, Failed, FailureKind, Outcome, Verdict
+from ratelimit.stats import RESPONSE_BOUNDS_S, RateLimitStats
 from tests.ratelimit.core.calls import Calls, Ended, Response, ask, core_of, decided, request, tree_of
 from tests.ratelimit.core.scripted import PASSED, ScriptedStore
 
@@ -203,6 +204,26 @@ def test_a_call_that_is_decided_twice_is_told_of_and_answered_once() -> None:
         store.done(0)
     store.done(1)
     assert turn.let_out == 2
+
+
+def test_each_call_has_a_response_time_once_that_of_the_answers_it_went_out_with() -> None:
+    store, soon, now = ScriptedStore(), list[Callable[[], None]](), [100.0]
+    core = core_of(LIMITS, store=store, call_soon=soon.append, now=lambda: now[0])
+    core.decide(Calls([request("user=a"), request("none"), request("user=b"), request("user=c"), b"\xff"]))
+    assert _responses(core.stats) == {0.0005: 2}
+    now[0] += 0.003
+    store.done(2, 0)
+    soon.pop()()
+    assert _responses(core.stats) == {0.0005: 2, 0.005: 2}
+    now[0] += 20.0
+    store.done(1)
+    assert _responses(core.stats) == {0.0005: 2, 0.005: 2, inf: 1}
+    assert core.stats.response_sum_s == pytest.approx(2 * 0.003 + 20.003)
+
+
+def _responses(stats: RateLimitStats) -> dict[float, int]:
+    """How many calls took at most so long, and longer than the bound before."""
+    return {bound: calls for bound, calls in zip((*RESPONSE_BOUNDS_S, inf), stats.responses, strict=True) if calls}
 
 
 def test_turns_are_counted_by_their_size() -> None:
