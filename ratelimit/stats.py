@@ -109,6 +109,8 @@ class RateLimitStats:
     """Checks that could not be decided, and did no harm: `on_store_failure: allow`, and shadow limits."""
     denied_undecided: int = 0
     """Checks that could not be decided, and denied: `on_store_failure: deny`."""
+    why_undecided: str = ""
+    """Why the last one could not be, for the operator."""
     plans_remembered: int = 0
     plans_made: int = 0
     turn_calls: int = 0

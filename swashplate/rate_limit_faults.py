@@ -6,7 +6,9 @@ from typing import Final
 
 from structlog.typing import FilteringBoundLogger
 
+from ratelimit.core.call import Status
 from ratelimit.counters.store import CounterStore
+from ratelimit.stats import RateLimitStats
 
 _EVERY_S: Final = 10.0
 
@@ -15,9 +17,12 @@ class FaultLog:
     """From `start` to `stop`: a line every ten seconds in which checks could not be decided, and for the first of the
     bugs of ten seconds."""
 
-    def __init__(self, log: FilteringBoundLogger, store: CounterStore, clock: Callable[[], float]) -> None:
-        self._log, self._store, self._clock = log, store, clock
+    def __init__(
+        self, log: FilteringBoundLogger, store: CounterStore, stats: RateLimitStats, clock: Callable[[], float]
+    ) -> None:
+        self._log, self._store, self._stats, self._clock = log, store, stats, clock
         self._told: dict[str, int] = {}
+        self._told_ended = self._ended()
         self._quiet_until = 0.0
         self._untold = 0
         self._next: asyncio.TimerHandle | None = None
@@ -43,12 +48,24 @@ class FaultLog:
         """What has failed since this was last called."""
         failures = {str(kind): count for kind, count in self._store.stats.failures.items()}
         new = {kind: count - self._told.get(kind, 0) for kind, count in failures.items()}
-        self._told = failures
+        ended = self._ended()
+        answered = {name: count - self._told_ended[name] for name, count in ended.items()}
+        self._told, self._told_ended = failures, ended
         if any(new.values()):
             status = self._store.status
-            reason = status.error or status.degraded or None
+            # It may answer again by now, and then only those who asked meanwhile know.
+            reason = status.error or status.degraded or self._stats.why_undecided
             counted = {kind: count for kind, count in new.items() if count}
-            self._log.warning("checks were not decided", **counted, place=status.place, reason=reason)
+            self._log.warning("checks were not decided", **counted, **answered, place=status.place, reason=reason)
+
+    def _ended(self) -> dict[str, int]:
+        """What callers have got for it: checks that let pass or denied, calls that failed."""
+        stats, failed = self._stats, self._stats.failed
+        return {
+            "allowed": stats.allowed_undecided,
+            "denied": stats.denied_undecided,
+            "failed_calls": failed[Status.UNAVAILABLE] + failed[Status.RESOURCE_EXHAUSTED],
+        }
 
     def _again(self) -> None:
         self.tell()

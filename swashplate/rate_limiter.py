@@ -64,7 +64,7 @@ class RateLimiter:
         """How many limits each domain has in force."""
         self._on_tree = on_tree
         loop = asyncio.get_running_loop()
-        self._faults = FaultLog(log, self.store, loop.time)
+        self._faults = FaultLog(log, self.store, self.stats, loop.time)
         self.core = Core(
             self.store,
             self.keys,

@@ -122,6 +122,7 @@ def _settle(held: HeldLimit, outcome: Outcome, stats: RateLimitStats) -> _Settle
         if outcome.over:
             return _Settled(held, wire.OK if held.shadow else wire.OVER_LIMIT, True, 0, outcome.reset_s, True)
         return _Settled(held, wire.OK, False, outcome.remaining, outcome.reset_s, True)
+    stats.why_undecided = outcome.detail
     if held.harmless or held.on_store_failure is OnStoreFailure.ALLOW:
         stats.allowed_undecided += 1
         return _Settled(held, wire.OK, False)

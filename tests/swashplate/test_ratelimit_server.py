@@ -266,6 +266,25 @@ async def test_a_store_that_hangs_is_no_reason_to_miss_a_deadline(site: Site, ho
         assert (await here.ask({"denied": "x"})).overall_code == 1
 
 
+async def test_what_callers_got_for_a_failing_store_is_told_though_it_answers_again(site: Site) -> None:
+    site.write(FAILING + "  - key: neither\n    rate_limit: {unit: hour, requests_per_unit: 3}\n")
+    with capture_logs() as logs:
+        async with Valkey() as valkey, site.serving(redis=valkey.url, redis_timeout="300ms") as here:
+            await here.ready()
+            valkey.hang()
+            await asyncio.gather(
+                *(here.ask({"allowed": str(number)}) for number in range(3)), here.ask({"denied": "x"})
+            )
+            with pytest.raises(aio.AioRpcError):
+                await here.ask({"neither": "x"})
+            valkey.go_on()
+            await here.ready()
+            assert here.server.store.status.error == ""
+    (told,) = (log for log in logs if log["event"] == "checks were not decided")
+    assert (told["allowed"], told["denied"], told["failed_calls"]) == (3, 1, 1)
+    assert told["place"] in told["reason"]
+
+
 async def test_status_and_confirm_are_asked_as_of_any_server(site: Site, tmp_path: Path) -> None:
     site.write()
     site.write(SHOP.replace("shop", "bar"), "bar.yaml")

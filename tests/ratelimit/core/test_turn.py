@@ -95,6 +95,7 @@ def test_each_limit_says_what_a_failing_store_means(kind: FailureKind) -> None:
     assert (counts.store_errors, counts.total_hits, counts.within_limit) == (2, 2, 0)
     # Three of allow and shadow: the mixed call's allow as well.
     assert (core.stats.allowed_undecided, core.stats.denied_undecided) == (3, 1)
+    assert core.stats.why_undecided == "10.0.0.7 said no", "who operates it is told"
 
 
 def test_what_is_denied_for_sure_is_denied_whatever_could_not_be_asked() -> None:
