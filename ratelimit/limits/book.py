@@ -137,11 +137,18 @@ class LimitBook:
     def _renamed(self, changes: _Readings) -> Self:
         """A file that was renamed and broken in one edit keeps the last good version of its old name."""
         book, in_force = self, self._in_force()
-        for path, reading in sorted(changes.items()):
-            if reading is None or reading.value is not None or path in in_force:
-                continue
-            for old in sorted(old for old in changes if changes[old] is None and old in in_force):
-                if book._files.entries.get(old) is not None and _speaks_of(reading.text, in_force[old].domain):
+        gone = sorted(path for path, reading in changes.items() if reading is None and path in in_force)
+        broken = {
+            path: reading.text
+            for path, reading in sorted(changes.items())
+            if reading is not None and reading.value is None and path not in in_force
+        }
+        # One that is cut off before its domain can only be the one that is gone, where that is one.
+        is_plain = len(gone) == len(broken) == 1
+        for path, text in broken.items():
+            for old in gone:
+                is_same = _speaks_of(text, in_force[old].domain) or (is_plain and not _names_a_domain(text))
+                if is_same and book._files.entries.get(old) is not None:
                     book = replace(book, _files=book._files.renamed(old, path))
                     break
         return book
@@ -189,6 +196,11 @@ def _speaks_of(text: str, domain: str) -> bool:
     return (
         re.search(rf"""^["']?domain["']?:[ ]*["']?{re.escape(domain)}["']?\s*(#|$)""", text, re.MULTILINE) is not None
     )
+
+
+def _names_a_domain(text: str) -> bool:
+    """Whether a text that need not be YAML gets as far as the name of a domain, and past it."""
+    return re.search(r"""^["']?domain["']?:[ ]*\S.*\n""", text, re.MULTILINE) is not None
 
 
 def _taken(document: yaml.Document | Problem, path: str, file: DomainFile, claim: Claim, other: str) -> Problem:

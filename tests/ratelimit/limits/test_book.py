@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -172,6 +173,16 @@ def test_a_file_renamed_and_broken_in_one_edit_keeps_its_last_good_version() -> 
     assert renamed.stale == ("new.yaml",)
     other = book.edited({"a.yaml": None, "new.yaml": "domain: other\ndescriptors: [\n"})
     assert in_force(other) == {"b": {"k": 1}}
+
+
+@pytest.mark.parametrize("cut", ["", "d", "domain", "domain:", "descriptors: [", "\x00\x01"])
+def test_a_file_renamed_and_cut_off_before_its_domain_keeps_its_last_good_version(cut: str) -> None:
+    book = LimitBook().edited({"a.yaml": file("a", "k:1"), "b.yaml": file("b", "k:1")})
+    renamed = book.edited({"a.yaml": None, "new.yaml": cut})
+    assert renamed.tree is book.tree
+    assert renamed.edited({"new.yaml": file("a", "k:2")}).stale == ()
+    both = book.edited({"a.yaml": None, "b.yaml": None, "new.yaml": cut})
+    assert in_force(both) == {}, "which of two it was is not known"
 
 
 def test_what_the_store_kept_is_in_force_at_once_and_stale() -> None:
