@@ -20,6 +20,7 @@ from swashplate.consul_keys import lighthouse, route_keys
 from swashplate.explain.endpoint import explain_endpoint
 from swashplate.explain.reports import EndpointReport
 from swashplate.explain.selections import selections
+from swashplate.outage_log import OutageLog
 from swashplate.problem_log import naming
 from swashplate.raw_sources import RawSources
 from swashplate.reporting import problem_report
@@ -57,6 +58,7 @@ class Sources:
         self._settings, self._composition, self._log = settings, composition, log
         self._tasks: list[asyncio.Task[None]] = []
         self._callers: LighthouseSource | None = None
+        self._unreadable = OutageLog(log, self._freshness)
         self._services = ServiceSources(
             settings,
             store,
@@ -93,6 +95,7 @@ class Sources:
 
     async def stop(self) -> None:
         """Follow nothing any more, and keep what is in force for the next start."""
+        self._unreadable.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -210,12 +213,9 @@ class Sources:
         self._composition.services_changed(changes)
         self.tell_services()
 
-    def _unreadable(self, source: str, reason: str) -> None:
+    def _freshness(self, source: str) -> Freshness | None:
         known = dict(self._all()).get(source)
-        if known is not None and known.freshness.ready:
-            self._log.error("no answer from a source: %s; what was last good stays in force", reason, source=source)
-        else:
-            self._log.error("no answer from a source: %s; nothing of it is known yet", reason, source=source)
+        return None if known is None else known.freshness
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if _failed(task):

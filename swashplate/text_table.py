@@ -15,7 +15,12 @@ def columns(*headings: str) -> Table:
 
 def age(then: datetime, now: datetime) -> str:
     """How long ago `then` was: `3s`, `5m`, `2h10m`, `4d`."""
-    seconds = max(0, round((now - then).total_seconds()))
+    return span((now - then).total_seconds())
+
+
+def span(seconds: float) -> str:
+    """So many seconds, in the same form."""
+    seconds = max(0, round(seconds))
     if seconds < 60:
         return f"{seconds}s"
     if seconds < 3600:

@@ -79,7 +79,7 @@ class CatalogWatch:
         try:
             catalog = catalog_in(answer.body) if heard.changed else self.catalog
         except MisreadError as error:
-            raise self._question.failed(NoAnswerError(str(error))) from error
+            raise self._question.failed(NoAnswerError(str(error), agent=True)) from error
         if heard.worth is Worth.RESET:
             self._on_reset()
         wanted = frozenset(name for name, tags in catalog.items() if is_wanted(name, tags, self._settings))

@@ -71,6 +71,7 @@ class Datacenter:
         self._group: asyncio.TaskGroup | None = None
         self._settled_at = 0.0
         self._in_trouble: set[str] = set()
+        self._trouble = self._cause = ""
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -80,14 +81,38 @@ class Datacenter:
 
     @property
     def trouble(self) -> str:
-        """What is in the way, the worst first; empty for nothing."""
-        if reason := self._shared.gate.reason or self.catalog.trouble:
-            return self._named(reason)
+        """What is in the way, the worst first; empty for nothing. While the gate finds out whether the agent is there
+        at all, it is what it was: an agent that goes away is one trouble, not one for each question to it."""
+        if not self.undecided:
+            self._trouble, self._cause = self._found()
+        return self._trouble
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """Why that is, without what it is in the way of: the same for all services that have one reason. First what
+        `trouble` says, then what else failed while the agent was away."""
+        if not self.trouble:
+            return ()
+        away = self._shared.gate.reason
+        others = (self.catalog.trouble, *(self.watches[name].trouble for name in self._in_trouble)) if away else ()
+        return (self._cause, *others)
+
+    @property
+    def undecided(self) -> bool:
+        return self._shared.gate.undecided and not self._shared.gate.reason
+
+    def _found(self) -> tuple[str, str]:
+        if reason := self._shared.gate.reason:
+            waiting = f"; {_services(len(self.watches))} until it is back" if self.watches else ""
+            return self._named(f"{reason}{waiting}"), reason
+        if reason := self.catalog.trouble:
+            return self._named(reason), reason
         if not self._in_trouble:
-            return ""
+            return "", ""
         service = min(self._in_trouble)
         more = f" (and {len(self._in_trouble) - 1} more services)" if len(self._in_trouble) > 1 else ""
-        return self._named(f"no answer about {service}{more}: {self.watches[service].trouble}")
+        reason = self.watches[service].trouble
+        return self._named(f"no answer about {service}{more}: {reason}"), reason
 
     @property
     def is_synced(self) -> bool:
@@ -187,3 +212,7 @@ class Datacenter:
 
     def _named(self, reason: str) -> str:
         return f"datacenter {self.name}: {reason}" if self.name else reason
+
+
+def _services(count: int) -> str:
+    return f"{count} services wait" if count > 1 else "1 service waits"

@@ -57,6 +57,8 @@ class Gate:
         reason why it is shut is another; `on_open` before that, where it was shut."""
         self.reason = ""
         """Why it is shut; empty while it is open."""
+        self.undecided = False
+        """Somebody's failure made it doubt, and it has not found out yet whether the agent is there."""
         self._client, self._params = client, params
         self._on_turn, self._on_open = on_turn, on_open
         self._clock, self._uniform = clock, uniform
@@ -81,6 +83,7 @@ class Gate:
     def doubt(self, *, token: bool = False) -> None:
         """Somebody's question failed in a way that may not be the question's fault: look now, at the token too."""
         self._token_doubted |= token
+        self.undecided = True
         self._doubted.set()
 
     async def run(self) -> None:
@@ -98,6 +101,7 @@ class Gate:
             if not reason:
                 self.heard()
             if not reason or failures >= _DOUBTS:
+                self.undecided = False
                 self._turn(reason)
 
     async def _until_due(self) -> None:

@@ -38,6 +38,8 @@ _SPARE: Final = 5
 """Connections for what is no service's own question: the gate, permissions, and services that are asked in turn."""
 _NOTES_S: Final = 0.2
 """Notes are made of everything there is, so changes are gathered."""
+_CAUSES: Final = 50
+"""So many different ones are told of until all is well again."""
 _TAG_RULE: Final = "\0tag rule"
 """The origin of what the catalog says about services that are not wanted; no service is called so."""
 
@@ -92,7 +94,8 @@ class ConsulSource:
         }
         self._publisher = Publisher(feed, self._book, stored, self._kept.changed)
         self._begun: set[str] = set()
-        self._error = self._doubt = self._denied = ""
+        self._doubt = self._denied = ""
+        self._told: set[str] = set()
         self._token_turned = asyncio.Event()
         self._notes: tuple[str, ...] = ()
         self._noting: asyncio.TimerHandle | None = None
@@ -307,16 +310,21 @@ class ConsulSource:
             wait = ASK_AGAIN_S if found.gone or not doubted else min(wait * 2, 60.0)
 
     def _tell(self) -> None:
-        reason = next(filter(None, (one.trouble for one in self._datacenters.values())), "")
+        found = [one for one in self._datacenters.values() if one.trouble]
+        reason, causes = (found[0].trouble, found[0].causes) if found else ("", ())
         if not reason and self._denied and (doubted := self._publisher.doubted):
             reason = f"{self._denied}; until then nobody knows what is gone of {listed(doubted)}, which serve on"
+            causes = (self._denied,)
         if reason:
             self._feed.failed(reason)
-        elif self._begun == self._datacenters.keys():
-            self._feed.synced()
-        if reason and reason != self._error:
+        elif not any(one.undecided for one in self._datacenters.values()):
+            self._told.clear()
+            if self._begun == self._datacenters.keys():
+                self._feed.synced()
+        # Once for each cause, however many services turn out to have it.
+        if reason and causes[0] not in self._told and len(self._told) < _CAUSES:
             self._on_error(reason)
-        self._error = reason
+        self._told.update(causes)
         if self._noting is None:
             self._noting = asyncio.get_running_loop().call_later(_NOTES_S, self._note)
 

@@ -146,7 +146,7 @@ class Watch:
         try:
             instances = instances_in(answer.body) if heard.changed else tuple(self.roll.present.values())
         except MisreadError as error:
-            raise self._question.failed(NoAnswerError(str(error))) from error
+            raise self._question.failed(NoAnswerError(str(error), agent=True)) from error
         if heard.worth is Worth.RESET:
             self._around.reset()
         old = self.roll

@@ -90,6 +90,27 @@ def test_an_outage_loses_nothing_asks_little_and_ends_within_seconds(fault: str)
     seated(scenario, lambda: ModelConsul(acl=fault == "403"))
 
 
+@pytest.mark.parametrize("fault", FAULTS)
+def test_an_outage_is_told_once_however_many_services_it_is_in_the_way_of(fault: str) -> None:
+    async def scenario(seat: Seat) -> None:
+        await fleet(seat)
+        for _ in range(2):
+            seat.errors.clear()
+            notes = seat.source.notes
+            FAULTS[fault](seat)
+            await asyncio.sleep(MINUTES * 60)
+            assert len(seat.errors) == 1
+            if fault != "429":
+                assert f"{SERVICES} services wait" in seat.errors[0]
+                assert seat.source.notes == notes
+            mend(seat)
+            await asyncio.sleep(61)
+            assert seat.status == ""
+            assert len(seat.errors) == 1
+
+    seated(scenario, lambda: ModelConsul(acl=fault == "403"))
+
+
 def test_an_agent_that_takes_fewer_connections_than_we_were_told_is_asked_in_turn() -> None:
     async def scenario(seat: Seat) -> None:
         seat.model.cap = 15

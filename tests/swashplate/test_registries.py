@@ -171,6 +171,28 @@ async def test_a_source_that_errs_is_stale_and_takes_nothing_away(site: Site, re
         assert not here.plane.unready()
 
 
+async def test_a_source_that_answers_again_is_told_once(site: Site, registries: Registries) -> None:
+    async with site.running(ready=False) as here:
+        await ready(site, registries, here)
+        with capture_logs() as lines:
+            registries.consul.failed("the agent does not answer")
+            registries.consul.says(a_service("checkout", "10.0.1.1"))
+            await until(lambda: len(lines) > 1)
+        assert [line["event"].partition(",")[0] for line in lines][1:] == ["a source answers again"]
+        assert lines[1]["source"] == "consul"
+
+
+async def test_a_note_whose_numbers_grow_is_told_once(site: Site, registries: Registries) -> None:
+    async with site.running(ready=False) as here:
+        await ready(site, registries, here)
+        with capture_logs() as lines:
+            for number in range(5):
+                registries.consul.notices(f"the token may not read a, b, c and {number} more")
+            registries.consul.notices()
+            registries.consul.notices("the token may not read a, b, c and 2 more")
+        assert len(lines) == 2
+
+
 async def test_a_removal_that_nobody_saw_is_held_until_it_is_confirmed(site: Site, registries: Registries) -> None:
     async with site.running(ready=False) as here:
         await ready(site, registries, here)
