@@ -149,6 +149,43 @@ def instances_like(text: str, sources: Sequence[Source], most: int) -> tuple[str
     return tuple(sorted(found)[:most])
 
 
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """What all sources have at a moment: values that never change, so that a thread may look through them.
+
+    `shares` are those of services that have their own, `default_shares` those of all others.
+    """
+
+    sources: tuple[Source, ...]
+    shares: Mapping[ServiceName, Shares]
+    default_shares: Shares
+
+    def explain(self, text: str) -> tuple[Seen, ...]:
+        """Every instance with this address (`10.0.0.1`, `10.0.0.1:8080`, `[fd00::1]:8080`) or name, used or not.
+
+        A name is an instance's whole name, its last word (a pod's name without its namespace), or else a part that
+        one instance alone has; then `similar` says which have it.
+        """
+        found = matching(text, self.sources)
+        return tuple(one for name in sorted(found.names) for one in self.seen(name) if found.holds(one))
+
+    def similar(self, text: str, most: int = 10) -> tuple[str, ...]:
+        """Names of instances that have the text in them, of which `explain` took none because there are several."""
+        return instances_like(text, self.sources, most)
+
+    def seen(self, name: ServiceName) -> tuple[Seen, ...]:
+        """Every instance of the service that any source has, used or not."""
+        return seen(name, self.sources, self.shares_of(name))
+
+    def shares_of(self, name: ServiceName) -> Shares:
+        """Which source has which part of the service's requests; empty where all endpoints are alike."""
+        return self.shares.get(name, self.default_shares)
+
+    def names(self) -> frozenset[ServiceName]:
+        """The services that any source has something of."""
+        return frozenset(name for source in self.sources for name in (*source.services, *source.left_out))
+
+
 def _instances(sources: Sequence[Source]) -> Iterator[tuple[ServiceName, str, tuple[str, ...], int]]:
     """(service, instance's name, addresses, port) of everything that sources have."""
     for source in sources:

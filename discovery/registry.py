@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from immutables import Map
 
-from discovery.explain import Seen, Source, instances_like, matching, seen
+from discovery.explain import Seen, Source, Witness
 from discovery.guard import lost_ports, serves, without_losses
 from discovery.left_out import NONE_LEFT_OUT, LeftOut, LeftOuts, Reason
 from discovery.merge import NO_SHARES, Account, Conflict, Described, Merged, merged
@@ -257,22 +257,29 @@ class Registry:
         self.changed(differing, "")
 
     def explain(self, text: str) -> tuple[Seen, ...]:
-        """Every instance with this address (`10.0.0.1`, `10.0.0.1:8080`, `[fd00::1]:8080`) or name, used or not.
-
-        A name is an instance's whole name, its last word (a pod's name without its namespace), or else a part that
-        one instance alone has; then `similar` says which have it.
-        """
-        sources = self._sources()
-        found = matching(text, sources)
-        return tuple(one for name in sorted(found.names) for one in self.seen(name) if found.holds(one))
+        """Every instance with this address or name: see `Witness`."""
+        return self.witness().explain(text)
 
     def similar(self, text: str, most: int = 10) -> tuple[str, ...]:
-        """Names of instances that have the text in them, of which `explain` took none because there are several."""
-        return instances_like(text, self._sources(), most)
+        """Names of instances that have the text in them: see `Witness`."""
+        return self.witness().similar(text, most)
 
     def seen(self, name: ServiceName) -> tuple[Seen, ...]:
         """Every instance of the service that any source has, used or not."""
-        return seen(name, self._sources(), self._shares_of(name))
+        return self.witness().seen(name)
+
+    def witness(self) -> Witness:
+        """What all sources have now. To look through it takes time, and may be done in a thread."""
+        sources = tuple(
+            Source(
+                feed.name,
+                dict(feed.services),
+                dict(feed.left_out),
+                {name: held.since for name, held in feed.held.items()},
+            )
+            for feed in self._feeds.values()
+        )
+        return Witness(sources, dict(self._shares), self._default_shares)
 
     def changed(self, names: Iterable[ServiceName], source: str, held: Collection[ServiceName] = frozenset()) -> None:
         """Merge these names anew; a feed calls it after it changed, with its name and what is newly held."""
@@ -323,12 +330,6 @@ class Registry:
         else:
             self._left_out.pop(name, None)
         return [one.left_out for one in new]
-
-    def _sources(self) -> tuple[Source, ...]:
-        return tuple(
-            Source(feed.name, feed.services, feed.left_out, {name: held.since for name, held in feed.held.items()})
-            for feed in self._feeds.values()
-        )
 
     def _shares_of(self, name: ServiceName) -> Shares:
         return self._shares.get(name, self._default_shares)

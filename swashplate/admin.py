@@ -33,6 +33,10 @@ class Subject(Protocol):
 
     def unready(self) -> tuple[str, ...]: ...
 
+    def lacking(self) -> tuple[str, ...]:
+        """What does not work though it is ready."""
+        ...
+
     def status_json(self) -> AsyncIterator[bytes]:
         """A StatusReport as JSON."""
         ...
@@ -45,7 +49,7 @@ class Subject(Protocol):
         """Raises ValueError for a version that is none, or that is not supported."""
         ...
 
-    def explain_endpoint(self, asked: str) -> EndpointReport: ...
+    async def explain_endpoint(self, asked: str) -> EndpointReport: ...
 
     async def explain_route(self, request: Request, node_id: str | None, cluster: str | None) -> RouteReport: ...
 
@@ -110,7 +114,7 @@ class AdminServer:
         return _probe(self._subject.sick())
 
     async def _readyz(self, _: web.Request) -> web.Response:
-        return _probe(self._subject.unready())
+        return _probe(self._subject.unready(), self._subject.lacking())
 
     async def _metrics_page(self, _: web.Request) -> web.Response:
         await self._subject.count()
@@ -145,7 +149,7 @@ class AdminServer:
     async def _explain_endpoint(self, request: web.Request) -> web.Response:
         if not (asked := request.query.get("of", "").strip()):
             return _error(400, "say which instance: /explain/endpoint?of=ADDRESS, or a name")
-        report = self._subject.explain_endpoint(asked)
+        report = await self._subject.explain_endpoint(asked)
         return web.Response(text=report.model_dump_json(), content_type="application/json")
 
     async def _explain_route(self, request: web.Request) -> web.Response:
@@ -169,8 +173,9 @@ class AdminServer:
         return web.json_response({"confirmed": list(confirmed)})
 
 
-def _probe(reasons: tuple[str, ...]) -> web.Response:
-    return web.Response(status=503 if reasons else 200, text="".join(f"{line}\n" for line in reasons or ("ok",)))
+def _probe(reasons: tuple[str, ...], remarks: tuple[str, ...] = ()) -> web.Response:
+    lines = reasons or ("ok", *remarks)
+    return web.Response(status=503 if reasons else 200, text="".join(f"{line}\n" for line in lines))
 
 
 def _error(status: int, message: str) -> web.Response:

@@ -18,6 +18,7 @@ from structlog.typing import FilteringBoundLogger
 from operator_files.store import LastGoodStore
 from swashplate import VERSION
 from swashplate.address import Address, refuse_taken
+from swashplate.asked_service import AskedService
 from swashplate.composition import Composition
 from swashplate.explain.reports import EndpointReport, RouteReport
 from swashplate.explain.request import Request
@@ -28,7 +29,7 @@ from swashplate.other_services import OtherServices
 from swashplate.problem_log import WarningLog
 from swashplate.rendering import NEWEST_ENVOY, envoy_version, rendered
 from swashplate.reporting import proxy_report, warning_reports
-from swashplate.settings import Settings, asks_registries
+from swashplate.settings import Settings, asks_registries, is_generated
 from swashplate.source_report import at
 from swashplate.sources import Sources
 from swashplate.status import LIMIT_FILES, ProxyReport, ServerReport, StatusReport, WarningReport
@@ -63,6 +64,8 @@ class ControlPlane:
             self._log.warning("state directory", reason=warning)
         self._composition = Composition(settings, metrics, self._log)
         self._limits = self._limits_beside()
+        asked = settings.ratelimit_service
+        self._asked = AskedService(asked, settings.identifier, self._log) if asked and is_generated(settings) else None
         self._sources = Sources(settings, self._composition, self._store, self._log)
         if self._sources.stored:
             self._composition.take_as_origin()
@@ -113,6 +116,8 @@ class ControlPlane:
         self._sources.start()
         if self._limits is not None:
             await self._limits.limiter.start()
+        if self._asked is not None:
+            self._asked.start()
         loop = asyncio.get_running_loop()
         self._forgetting = loop.call_later(_ORIGIN_KEPT_S, self._composition.forget_origin)
         loop.call_soon(self._announce)
@@ -125,6 +130,8 @@ class ControlPlane:
         await self._beside.stop()
         if self._limits is not None:
             await self._limits.limiter.stop()
+        if self._asked is not None:
+            await self._asked.stop()
         await self._sources.stop()
         self._composition.close()
         if self._forgetting is not None:
@@ -161,6 +168,11 @@ class ControlPlane:
         self._log.info("ready", services=len(self._composition.mesh.services))
         return ()
 
+    def lacking(self) -> tuple[str, ...]:
+        """What does not work, and is no reason to send proxies elsewhere."""
+        reasons = self._limits.limiter.unready if self._limits is not None else ()
+        return tuple(f"rate limits: {reason}" for reason in reasons)
+
     def status(self) -> StatusReport:
         """Everything that `swashplate status` shows."""
         name = self._settings.identifier
@@ -191,11 +203,15 @@ class ControlPlane:
                     listen=str(self._listen),
                     started_at=self._started_at,
                     ready=not reasons,
-                    reasons=reasons,
+                    reasons=reasons or self.lacking(),
                     pending=self._composition.pending,
                 ),
             ),
-            sources=(*self._sources.reports(), *(self._limits.reports() if self._limits is not None else ())),
+            sources=(
+                *self._sources.reports(),
+                *(self._limits.reports() if self._limits is not None else ()),
+                *((self._asked.report(),) if self._asked is not None else ()),
+            ),
             problems=(
                 *self._sources.problem_reports(),
                 *(self._limits.limiter.problem_reports() if self._limits is not None else ()),
@@ -228,9 +244,9 @@ class ControlPlane:
         node = connected.get(node_id) or Node(node_id, node_id, version=NEWEST_ENVOY)
         return replace(node, cluster=cluster) if cluster else node
 
-    def explain_endpoint(self, asked: str) -> EndpointReport:
+    async def explain_endpoint(self, asked: str) -> EndpointReport:
         """What became of an instance."""
-        report = self._sources.explain_endpoint(asked)
+        report = await self._sources.explain_endpoint(asked)
         return report.model_copy(update={"server": self._settings.identifier})
 
     async def explain_route(self, request: Request, node_id: str | None, cluster: str | None) -> RouteReport:

@@ -145,11 +145,15 @@ class Sources:
         """`file:line` of a rule in force, by its index."""
         return self._routes.place_of(file, rule)
 
-    def explain_endpoint(self, asked: str) -> EndpointReport:
-        """What became of an instance: an address, or a name."""
+    async def explain_endpoint(self, asked: str) -> EndpointReport:
+        """What became of an instance: an address, or a name. Others get their turn while all there are are looked
+        through."""
+        witness = self.registry.witness()
+        seen = await asyncio.to_thread(witness.explain, asked)
+        near = () if seen else await asyncio.to_thread(witness.similar, asked)
         chosen = selections(self._settings)
         label = self._settings.kubernetes_pod_label if self._settings.kubernetes_pods else ""
-        return explain_endpoint(asked, self.registry, self._services.by_name, chosen, self._settings.namespace, label)
+        return explain_endpoint(asked, seen, near, self._services.by_name, chosen, self._settings.namespace, label)
 
     def published(self) -> None:
         """Proxies have been told of a change: tell the route files what is known, and the log what is missing."""

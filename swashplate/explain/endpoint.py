@@ -1,9 +1,8 @@
 """What became of an instance: used, or left out and why. Where nobody has it: what is watched, and what to check."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from discovery.explain import Seen
-from discovery.registry import Registry
 from discovery.source import Source
 from swashplate.explain.reports import EndpointReport, SeenReport
 from swashplate.status import CONSUL, KUBERNETES, SERVICE_FILES
@@ -11,21 +10,22 @@ from swashplate.status import CONSUL, KUBERNETES, SERVICE_FILES
 
 def explain_endpoint(
     asked: str,
-    registry: Registry,
+    seen: Sequence[Seen],
+    similar: Sequence[str],
     sources: Mapping[str, Source],
     selections: Mapping[str, tuple[str, ...]],
     namespace: str,
     pod_label: str = "",
 ) -> EndpointReport:
-    """`asked` is an address, with a port or not, or an instance's name. `selections` say, for each source, what of it
+    """`asked` is an address, with a port or not, or an instance's name; `seen` are those that it means, `similar` names
+    that have it in them, where it means none. `selections` say, for each source, what of it
     is left out by settings; `namespace` is the default one. `pod_label`: pods with it are read, not Services."""
-    seen = registry.explain(asked)
     if seen:
         return EndpointReport(asked=asked, seen=tuple(_report(one, namespace) for one in seen))
     watched = []
     for name, source in sources.items():
         watched.append(f"{name}: {'; '.join((source.place, *selections.get(name, ())))}")
-    advice = [*_similar(asked, registry), *_checks(sources, selections, pod_label)]
+    advice = [*_similar(asked, similar), *_checks(sources, selections, pod_label)]
     return EndpointReport(asked=asked, watched=tuple(watched), advice=tuple(advice))
 
 
@@ -50,8 +50,8 @@ def _report(one: Seen, namespace: str) -> SeenReport:
     )
 
 
-def _similar(asked: str, registry: Registry) -> Iterator[str]:
-    if near := registry.similar(asked):
+def _similar(asked: str, near: Sequence[str]) -> Iterator[str]:
+    if near:
         yield f"several instances have {asked} in their name: {', '.join(near)}"
 
 

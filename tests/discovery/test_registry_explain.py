@@ -190,3 +190,12 @@ def test_every_instance_of_every_source_is_seen_once_and_counted(
     for one in seen:
         assert one in registry.explain(one.instance)
         assert one in registry.explain(one.address)
+
+
+def test_what_was_seen_stays_as_it_was_while_a_thread_looks_through_it(registry: Registry) -> None:
+    witness = registry.witness()
+    registry.feed("consul").publish({A: None}, Evidence.LIVE)
+    registry.weigh({A: {"kubernetes": 1}})
+    assert names(witness.seen(A)) != names(registry.seen(A))
+    assert [one.instance for one in witness.explain("fd00::9")] == ["n2/checkout-2"]
+    assert registry.explain("fd00::9") == ()

@@ -36,6 +36,9 @@ class Pretender:
     def unready(self) -> tuple[str, ...]:
         return self.unreadiness
 
+    def lacking(self) -> tuple[str, ...]:
+        return ()
+
     def status(self) -> StatusReport:
         return self.report
 
@@ -52,7 +55,7 @@ class Pretender:
             raise ValueError("Envoy 1.0 is not supported")
         return {"node": [node_id, cluster, version]}
 
-    def explain_endpoint(self, asked: str) -> EndpointReport:
+    async def explain_endpoint(self, asked: str) -> EndpointReport:
         return EndpointReport(asked=asked)
 
     async def explain_route(self, request: Request, node_id: str | None, cluster: str | None) -> RouteReport:

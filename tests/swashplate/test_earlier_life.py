@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from discovery.registry import Registry, SourceStatus
+from discovery.registry import SourceStatus
 from operator_files.follow import Freshness
 from swashplate.explain.endpoint import explain_endpoint
 from swashplate.source_report import service_source_report
@@ -33,9 +33,8 @@ def test_what_was_heard_or_has_nothing_says_nothing(freshness: Freshness) -> Non
 
 
 def test_explain_says_that_an_earlier_life_is_served() -> None:
-    registry = Registry(["kubernetes"], lambda _: None, lambda: 0.0)
     sources = {"kubernetes": source(Freshness(stored=True, error="it does not answer"))}
-    advice = explain_endpoint("nobody", registry, sources, {}, "default").advice
+    advice = explain_endpoint("nobody", (), (), sources, {}, "default").advice
     assert advice[0] == (
         "kubernetes has not been heard since the start, and what an earlier life knew of it is served: "
         "it does not answer"

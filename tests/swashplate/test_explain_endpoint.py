@@ -58,7 +58,7 @@ def said(report: EndpointReport) -> str:
 async def test_every_match_with_what_became_of_it(site: Site, registries: Registries) -> None:
     async with site.running(ready=False) as here:
         await filled(registries, here)
-        assert said(here.plane.explain_endpoint("10.0.0.1")) == (
+        assert said(await here.plane.explain_endpoint("10.0.0.1")) == (
             "10.0.0.1:8080 (pod checkout-0): used for checkout:80, from kubernetes\n"
             "  healthy, weight 1\n"
             "  labels: version=v1\n"
@@ -71,7 +71,7 @@ async def test_every_match_with_what_became_of_it(site: Site, registries: Regist
 async def test_one_that_is_left_out_says_why_and_what_to_do(site: Site, registries: Registries, asked: str) -> None:
     async with site.running(ready=False) as here:
         await filled(registries, here)
-        report = here.plane.explain_endpoint(asked)
+        report = await here.plane.explain_endpoint(asked)
     assert [(one.used, one.reason) for one in report.seen] == [(False, "not-ready")]
     assert said(report) == (
         "10.0.0.9:8080 (pod shop/checkout-9): not used for checkout, from kubernetes: not-ready\n"
@@ -83,7 +83,7 @@ async def test_one_that_nobody_has_says_what_is_watched_and_what_to_check(site: 
     async with site.running(ready=False) as here:
         await filled(registries, here)
         registries.consul.failed("the agent does not answer")
-        report = here.plane.explain_endpoint("10.9.9.9")
+        report = await here.plane.explain_endpoint("10.9.9.9")
     assert report.seen == ()
     assert report.watched == (
         "kubernetes: scripted; the namespaces shop, web",
@@ -97,7 +97,7 @@ async def test_one_that_nobody_has_says_what_is_watched_and_what_to_check(site: 
 
 async def test_pods_by_label_are_asked_for_their_label(tmp_path: Path, registries: Registries) -> None:
     async with Site(tmp_path, {"kubernetes": True, "kubernetes_pods": True}).running(ready=False) as here:
-        advice = here.plane.explain_endpoint("nobody").advice
+        advice = (await here.plane.explain_endpoint("nobody")).advice
     assert any("has the pod the label tbn_cluster" in one for one in advice)
     assert not any("Service" in one for one in advice)
 
@@ -105,7 +105,7 @@ async def test_pods_by_label_are_asked_for_their_label(tmp_path: Path, registrie
 async def test_a_part_of_several_names_lists_them(site: Site, registries: Registries) -> None:
     async with site.running(ready=False) as here:
         await filled(registries, here)
-        report = here.plane.explain_endpoint("checkout")
+        report = await here.plane.explain_endpoint("checkout")
     assert report.advice[0] == (
         "several instances have checkout in their name: pod checkout-0, pod checkout-1, pod shop/checkout-9"
     )
@@ -117,7 +117,7 @@ async def test_a_removal_that_is_held_is_told(site: Site, registries: Registries
         await filled(registries, here)
         registries.consul.says(a_service("other", "10.0.5.5"))
         registries.consul.lost("web", Evidence.FIRST)
-        report = here.plane.explain_endpoint("web-0")
+        report = await here.plane.explain_endpoint("web-0")
     assert [(one.used, one.held) for one in report.seen] == [(True, True)]
     assert "consul takes something of this service away; held until confirmed" in said(report)
 
