@@ -17,9 +17,9 @@ def explain_endpoint(
     namespace: str,
     pod_label: str = "",
 ) -> EndpointReport:
-    """`asked` is an address, with a port or not, or an instance's name; `seen` are those that it means, `similar` names
-    that have it in them, where it means none. `selections` say, for each source, what of it
-    is left out by settings; `namespace` is the default one. `pod_label`: pods with it are read, not Services."""
+    """`asked` is an address, with a port or not, or an instance's name; `seen` are those that it means, `similar`
+    names that have it in them, where it means none. `selections` say, for each source, what of it is left out by
+    settings; `namespace` is the default one. `pod_label`: pods with it are read, not Services."""
     if seen:
         return EndpointReport(asked=asked, seen=tuple(_report(one, namespace) for one in seen))
     watched = []
