@@ -1,5 +1,6 @@
 """The state of sources as status shows it."""
 
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
@@ -67,7 +68,11 @@ def limit_source_report(server: str, place: str, source: LimitSource) -> SourceR
 
 
 def counter_source_report(server: str, status: StoreStatus) -> SourceReport:
-    """The store that limits are counted in, which nothing is read from but counts."""
+    """The store that limits are counted in, which nothing is read from but counts: `last_sync` is when it was last
+    known to answer."""
+    # This process's own memory always does.
+    answered_at = time.time() if status.kind == "memory" else status.answered_at
+    answered = None if answered_at is None else at(answered_at)
     return SourceReport(
         server=server,
         name=COUNTERS,
@@ -75,8 +80,8 @@ def counter_source_report(server: str, status: StoreStatus) -> SourceReport:
         place=status.place,
         state="stale" if status.error else "fresh",
         services=0,
-        last_sync=None,
-        stale_since=None,
+        last_sync=answered,
+        stale_since=answered if status.error else None,
         error=status.error or status.degraded or None,
         held=(),
     )

@@ -14,6 +14,7 @@ CONSUL_ROUTES: Final = "consul-routes"
 LIGHTHOUSE: Final = "lighthouse"
 LIMIT_FILES: Final = "limit-files"
 COUNTERS: Final = "counters"
+RATELIMIT_SERVICE: Final = "ratelimit-service"
 
 
 class _Report(BaseModel):
@@ -87,13 +88,13 @@ class ProxyReport(_Report):
     rollout: RolloutReport = RolloutReport()
 
 
-Kind = Literal["services", "routes", "callers", "resources", "limits", "counters"]
+Kind = Literal["services", "routes", "callers", "resources", "limits", "counters", "asked"]
 """What a source is of."""
 
 
 class SourceReport(_Report):
-    """Where services, routes, callers, resources or limits come from; `place` is a path or a URL, `services` their
-    number (of limits: that of domains).
+    """Where services, routes, callers, resources or limits come from, and what Envoys or this server ask about limits
+    (`counters`, `asked`); `place` is a path or a URL, `services` their number (of limits: that of domains).
 
     `fresh` follows its source; `stale` serves what was last good; `waiting` has had no first answer yet.
     `held` names the services, and files, whose removal waits for a confirmation. A source of services has `endpoints`

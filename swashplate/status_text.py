@@ -130,7 +130,7 @@ def _sources(report: StatusReport, now: datetime) -> RenderableType:
             Text(source.name),
             Text(source.place),
             _state(source.state),
-            str(source.services),
+            "-" if source.kind in ("counters", "asked") else str(source.services),
             *((str(source.endpoints) if source.kind == "services" else "-",) if with_endpoints else ()),
             read,
             Text("; ".join(notes)),

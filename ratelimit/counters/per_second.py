@@ -56,6 +56,7 @@ class PerSecondStore:
             main.degraded or (f"limits per second: {other.degraded}" if other.degraded else ""),
             main.in_flight + other.in_flight,
             main.waiting + other.waiting,
+            min(main.answered_at or 0.0, other.answered_at or 0.0) or None,
         )
 
     @property

@@ -23,7 +23,8 @@ class Counter(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class StoreStatus:
     """`place` says where it is, without secrets. `error` is why it cannot be asked; empty while it can. `degraded`
-    is why a part of it cannot."""
+    is why a part of it cannot. `answered_at`: when all of it was last known to answer, in unix seconds, where it is
+    asked over a connection."""
 
     kind: str
     place: str
@@ -31,6 +32,7 @@ class StoreStatus:
     degraded: str = ""
     in_flight: int = 0
     waiting: int = 0
+    answered_at: float | None = None
 
 
 class CounterStore(Protocol):

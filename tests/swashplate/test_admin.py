@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from swashplate.address import Address, AddressTakenError
 from swashplate.admin import AdminServer
-from swashplate.explain.reports import EndpointReport, RouteReport
+from swashplate.explain.reports import EndpointReport, RouteReport, ServiceReport
 from swashplate.explain.request import Request
 from swashplate.metrics import Metrics
 from swashplate.status import StatusReport
@@ -54,6 +54,9 @@ class Pretender:
         if version == "1.0":
             raise ValueError("Envoy 1.0 is not supported")
         return {"node": [node_id, cluster, version]}
+
+    async def explain_service(self, asked: str) -> ServiceReport:
+        return ServiceReport(asked=asked)
 
     async def explain_endpoint(self, asked: str) -> EndpointReport:
         return EndpointReport(asked=asked)

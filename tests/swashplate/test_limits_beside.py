@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from swashplate.contradictions import contradictions
 from swashplate.limits_beside import serves_limits
 from swashplate.settings import Settings
 from tests.e2e.harness.ports import free_port
+from tests.ratelimit.counters.valkey import Valkey
 from tests.swashplate.ratelimit_site import BROKEN, SHOP, ask, health
 from tests.swashplate.site import ROUTES, Running, Site, until
 
@@ -85,6 +87,31 @@ async def test_its_health_is_its_own(site: Site) -> None:
         (counters,) = (source for source in here.plane.status().sources if source.name == "counters")
         assert counters.error
         assert not here.plane.status().in_force
+        admin = AdminServer(here.plane, here.metrics, limits)
+        async with TestClient(TestServer(admin.application())) as client:
+            told = f"rate limits: store of counters: {counters.error}"
+            assert await text(client, "/readyz") == f"ok\n{told}\n", "as status and /ratelimit/healthcheck"
+            (server,) = here.plane.status().servers
+            assert (server.ready, server.reasons) == (True, (told,))
+            async with client.get("/ratelimit/healthcheck") as answer:
+                assert (answer.status, await answer.text()) == (500, f"store of counters: {counters.error}\n")
+
+
+async def test_a_store_that_answers_was_heard_a_moment_ago(site: Site) -> None:
+    began = datetime.now(UTC)
+    async with Valkey() as valkey:
+        site.settings["redis"] = valkey.url
+        async with site.running() as here:
+            assert here.plane.limits is not None
+            limiter = here.plane.limits.limiter
+            await until(lambda: not limiter.unready)
+            (counters,) = (source for source in here.plane.status().sources if source.name == "counters")
+            assert counters.last_sync is not None
+            assert counters.last_sync >= began
+            await valkey.kill()
+            await until(lambda: limiter.unready)
+            (counters,) = (source for source in here.plane.status().sources if source.name == "counters")
+            assert (counters.state, counters.stale_since) == ("stale", counters.last_sync)
 
 
 async def test_a_broken_limit_file_is_in_the_status(site: Site, here: Running) -> None:

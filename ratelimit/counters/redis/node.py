@@ -21,6 +21,9 @@ MOST_KEYS: Final = 256
 MOST_CHECKS: Final = 1024
 """In one script, so that it stops the server for a millisecond or two at most."""
 MOST_WAITING: Final = 4096
+PULSE_S: Final = 2.0
+"""How often a connection is asked whether it still answers, and how long that may take: without calls, or with few,
+nobody else would notice that the server hangs."""
 RETRY_S: Final = 0.005
 """A call whose keys are on the move from one node to another (TRYAGAIN) is asked again after this."""
 _ELSEWHERE: Final = frozenset({"READONLY", "MASTERDOWN", "NOAUTH", "WRONGPASS", "LOADING"})
@@ -72,6 +75,7 @@ class _Command:
         self.node.answered(self, reply)
 
 
+_PING: Final = b"*1\r\n$4\r\nPING\r\n"
 _ASKING: Final = b"*1\r\n$6\r\nASKING\r\n"
 
 
@@ -81,7 +85,8 @@ def _ignored(reply: Reply) -> None:
 
 class Node:
     """`dial` makes a connection, or raises UnreachableError. `give_up_s`: without an answer for so long the
-    connection is given up; what is heard of it later counts for nothing."""
+    connection is given up; what is heard of it later counts for nothing. `answered_at`: when it was last known to
+    answer, within PULSE_S, in unix seconds."""
 
     def __init__(
         self,
@@ -108,6 +113,7 @@ class Node:
         self._asking: set[Part] = set()
         self._flights: list[_Flight] = []
         self.connection: Connection | None = None
+        self.answered_at: float | None = None
         self._is_new = True
         """No attempt to connect has ended yet: what comes meanwhile waits for it."""
         self._task: asyncio.Task[None] | None = None
@@ -275,11 +281,26 @@ class Node:
                 first = False
                 self._up(connection)
                 try:
-                    await asyncio.wait((connection.lost,))
+                    await self._watched(connection)
                 except asyncio.CancelledError:
                     connection.abort("it was stopped")
                     raise
             await asyncio.sleep(self._backoff.next())
+
+    async def _watched(self, connection: Connection) -> None:
+        """Until it ends, which it does if it says nothing."""
+        lost = connection.lost
+        while not lost.done():
+            self.answered_at = self._wall()
+            await asyncio.wait((lost,), timeout=PULSE_S)
+            answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+            connection.send(_PING, (answer.set_result,))
+            await asyncio.wait((answer, lost), timeout=PULSE_S, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.sleep(0)  # this process may be what was late
+            if not (answer.done() or lost.done()):
+                connection.abort(f"no answer within {PULSE_S:g} s")
+            elif answer.done() and isinstance(answer.result(), hiredis.ReplyError):
+                self._leave_if(str(answer.result()))
 
     def _up(self, connection: Connection) -> None:
         if connection.lost.done():

@@ -58,6 +58,7 @@ class RedisStore:
             self._fleet.degraded,
             sum(node.in_flight for node in nodes),
             sum(node.waiting for node in nodes),
+            min((node.answered_at or 0.0 for node in nodes), default=0.0) or None,
         )
 
     def decide(self, calls: Sequence[Call], deadlines: Sequence[float], done: Done) -> None:

@@ -4,17 +4,20 @@ again by itself."""
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
+from typing import Any
 
 import pytest
 
 from ratelimit.counters.check import Check, Failed, FailureKind, Outcome, Rule, Verdict
+from ratelimit.counters.redis import node
 from ratelimit.counters.redis.node import MOST_IN_FLIGHT, MOST_WAITING
 from ratelimit.counters.redis.settings import RedisSettings, redis_settings
 from ratelimit.counters.redis.store import RedisStore
 from tests.e2e.harness.wait import until
 from tests.ratelimit.counters.asking import connected, failure, one, redis_store, turn, verdict
 from tests.ratelimit.counters.relay import Relay
-from tests.ratelimit.counters.valkey import HOST, Valkey
+from tests.ratelimit.counters.valkey import HOST, Valkey, cluster
 
 RULE = Rule(1000, 86_400)
 
@@ -140,6 +143,34 @@ async def test_hung_every_call_fails_by_its_deadline_and_nothing_piles_up(valkey
         valkey.go_on()
         await connected(store)
         assert (await verdict(store, b"k", RULE)).before == 1
+
+
+@pytest.mark.parametrize("are_many", [False, True], ids=["one server", "a cluster"])
+async def test_hung_without_calls_is_noticed_and_so_is_that_it_goes_on(monkeypatch: Any, are_many: bool) -> None:
+    monkeypatch.setattr(node, "PULSE_S", 0.2)
+    async with AsyncExitStack() as stack:
+        servers = (
+            await stack.enter_async_context(cluster()) if are_many else [await stack.enter_async_context(Valkey())]
+        )
+        url = f"redis+cluster://{HOST}:{servers[0].port}" if are_many else servers[0].url
+        store = await stack.enter_async_context(redis_store(url))
+        await connected(store)
+
+        async def troubled() -> bool:
+            return "no answer" in store.status.error + store.status.degraded
+
+        async def well() -> bool:
+            return not (store.status.error or store.status.degraded)
+
+        began = time.time()
+        servers[-1].hang()
+        await until(troubled, "the silence to be noticed")
+        answered_at = store.status.answered_at
+        assert answered_at is not None
+        assert answered_at < time.time() - 0.2
+        servers[-1].go_on()
+        await until(well, "the store to be well again")
+        assert (store.status.answered_at or 0.0) > began
 
 
 async def test_deadlines_are_kept_one_by_one(valkey: Valkey) -> None:
