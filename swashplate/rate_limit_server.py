@@ -68,7 +68,12 @@ class RateLimitServer:
         return self._host.kind
 
     async def start(self, http: Address | Path) -> tuple[str, str]:
-        """Listens and follows the files; where it has gRPC and HTTP. Raises OSError."""
+        """Prepares and listens."""
+        await self.prepare()
+        return await self.listen(http)
+
+    async def prepare(self) -> None:
+        """Follows the files, until it can take calls. Raises OSError."""
         listen = self._settings.ratelimit_listen
         if not listen.startswith("unix:") and not self._reuse_port:
             refuse_taken(Address.parse(listen), "the rate limit service", "--listen")
@@ -76,6 +81,10 @@ class RateLimitServer:
         if self._routes is not None:
             await self._routes.start()
         await self._first_reading()
+
+    async def listen(self, http: Address | Path) -> tuple[str, str]:
+        """Takes calls; where it has gRPC and HTTP. Raises OSError."""
+        listen = self._settings.ratelimit_listen
         port = await self._host.start()
         self._listen = str(Address.parse(listen)._replace(port=port)) if port else listen
         if isinstance(http, Path):

@@ -20,6 +20,8 @@ from swashplate import garbage, logs
 from swashplate.output import UNUSABLE, complain
 from swashplate.settings import Settings
 
+LISTEN = b"\n"
+"""What a parent says to let a worker take calls."""
 _LENGTH = struct.Struct(">I")
 
 
@@ -45,34 +47,55 @@ def read_order(stream: BinaryIO) -> Order:
 
 
 async def work(order: Order) -> None:
-    """Serves until SIGTERM, or until the parent is gone."""
+    """Serves from when the parent lets it until SIGTERM, or until the parent is gone."""
     # What a parent needs nothing of.
     from swashplate.rate_limit_server import RateLimitServer
 
     log = structlog.get_logger().bind(worker=order.number)
-    stop = asyncio.Event()
+    stop, let = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
     # A terminal sends it to all processes; the parent passes on what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _when_closed(sys.stdin.fileno(), stop.set)
+    _follow_parent(sys.stdin.fileno(), let.set, stop.set)
     server = RateLimitServer(order.settings, log, reuse_port=True)
     try:
-        listen, _ = await server.start(order.socket)
-        print(json.dumps({"listen": listen, "host": server.host_kind}), flush=True)  # noqa: T201 - told to the parent
-        await stop.wait()
+        await server.prepare()
+        _tell({"host": server.host_kind})
+        if await _first(let, stop) is let:
+            listen, _ = await server.listen(order.socket)
+            _tell({"listen": listen, "host": server.host_kind})
+            await stop.wait()
     finally:
         await server.stop()
 
 
-def _when_closed(pipe: int, tell: Callable[[], None]) -> None:
-    """`tell` is called once nobody can write to it any more."""
+def _tell(said: dict[str, str]) -> None:
+    """To the parent, a line."""
+    print(json.dumps(said), flush=True)  # noqa: T201
+
+
+async def _first(*events: asyncio.Event) -> asyncio.Event:
+    """The first of them that is set; the last where several are."""
+    waiting = [asyncio.ensure_future(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in waiting:
+            task.cancel()
+    return next(event for event in reversed(events) if event.is_set())
+
+
+def _follow_parent(pipe: int, let: Callable[[], None], end: Callable[[], None]) -> None:
+    """`let` is called when it says something, `end` once nobody can write to the pipe any more."""
     loop = asyncio.get_running_loop()
 
     def look() -> None:
-        if not os.read(pipe, 1024):
+        if os.read(pipe, 1024):
+            let()
+        else:
             loop.remove_reader(pipe)
-            tell()
+            end()
 
     loop.add_reader(pipe, look)
 

@@ -17,14 +17,18 @@ from swashplate.address import Address, refuse_taken
 from swashplate.exposition import Family, Sums
 from swashplate.http_server import HttpServer
 from swashplate.rate_limit_metrics import FAMILIES, RESTARTS, WORKERS
-from swashplate.rate_limit_worker import Order
+from swashplate.rate_limit_worker import LISTEN, Order
 from swashplate.settings import Settings
-from swashplate.worker_pages import Asked, WorkerPages
+from swashplate.worker_pages import Asked, WorkerPages, text_of
 
 _SHORT_LIFE_S: Final = 10.0
 _LONGEST_WAIT_S: Final = 10.0
 _STOP_S: Final = 2.0
 """What a worker may take to end beyond its own time to drain."""
+
+_LOOK_S: Final = 5.0
+_SILENT: Final = 6
+"""So many times in a row a worker that lives may not answer its parent: then it hangs, and is replaced."""
 
 _PROCESS: Final = (
     Family("process_start_time_seconds", "gauge", "Start time of the oldest process, in unix time.", (), "min"),
@@ -37,7 +41,10 @@ class WorkersFailedError(OSError):
 
 
 class Workers:
-    """From `start` to `stop`. Workers share the port (SO_REUSEPORT); one that ends is replaced."""
+    """From `start` to `stop`. Workers share the port (SO_REUSEPORT); one that ends, or hangs, is replaced.
+
+    At the start they listen together: the first of them would else get the connections of all who wait for the port.
+    """
 
     def __init__(self, settings: Settings, log: FilteringBoundLogger) -> None:
         self._settings, self._log = settings, log
@@ -49,6 +56,8 @@ class Workers:
         self._folder = tempfile.TemporaryDirectory(prefix="swashplate-")
         self._sums = Sums((*FAMILIES, *_PROCESS))
         self._last: dict[int, str] = {}
+        self._serving: set[int] = set()
+        """Those that have said that they take calls."""
         pages = WorkerPages(self).application()
         self._http = HttpServer(pages, "the HTTP server of the rate limit service", "--http")
 
@@ -61,10 +70,13 @@ class Workers:
         self._settings = self._settings.model_copy(update={"ratelimit_listen": str(wanted)})
         http = await self._http.start(self._settings.ratelimit_http)
         numbers = range(self._settings.ratelimit_workers)
-        said = await asyncio.gather(*map(self._begin, numbers))
-        if any(one is None for one in said):
-            raise WorkersFailedError("a worker could not begin; see above")
+        said: list[str | None] = []
+        for step in (self._begin, self._listen):
+            said = await asyncio.gather(*map(step, numbers))
+            if any(one is None for one in said):
+                raise WorkersFailedError("a worker could not begin; see above")
         self._keepers = [asyncio.create_task(self._keep(number), name=f"worker {number}") for number in numbers]
+        self._keepers.append(asyncio.create_task(self._look_for_silent(), name="workers that hang"))
         first = json.loads(said[0] or "{}")
         return str(wanted), str(http), str(first["host"])
 
@@ -97,7 +109,8 @@ class Workers:
         for number, answer in zip(numbers, answers, strict=True):
             if answer is not None:
                 self._last[number] = answer
-        for family in self._sums.of([answer for answer in answers if answer is not None]):
+        # Of one that hangs what it said last, or its counters would go down.
+        for family in self._sums.of([self._last[number] for number in numbers if number in self._last]):
             yield family.encode()
             await asyncio.sleep(0)
         yield f"{WORKERS.head()}{WORKERS.name} {len(numbers)}\n".encode()
@@ -111,9 +124,10 @@ class Workers:
         return Path(self._folder.name) / f"{number}.sock"
 
     async def _begin(self, number: int) -> str | None:
-        """Starts a worker; what it says once it takes calls, None where it ended instead."""
+        """Starts a worker; what it says once it could take calls, None where it ended instead."""
         path = self._socket(number)
         path.unlink(missing_ok=True)
+        self._serving.discard(number)
         settings = self._settings
         if settings.state is not None:
             settings = settings.model_copy(update={"state": settings.state / f"worker-{number}"})
@@ -124,9 +138,18 @@ class Workers:
         )
         self._processes[number] = process
         assert process.stdin is not None
-        assert process.stdout is not None
         process.stdin.write(Order(number, settings, path).packed())
-        return (await process.stdout.readline()).decode() or None
+        return await _line(process)
+
+    async def _listen(self, number: int) -> str | None:
+        """Lets it take calls; what it says once it does, None where it ended instead."""
+        process = self._processes[number]
+        assert process.stdin is not None
+        process.stdin.write(LISTEN)
+        said = await _line(process)
+        if said is not None:
+            self._serving.add(number)
+        return said
 
     async def _keep(self, number: int) -> None:
         """Another one whenever it ends; one that keeps ending waits longer each time."""
@@ -146,10 +169,24 @@ class Workers:
         """As `_begin`, as soon as there can be another process: there may be too many, or no memory."""
         while True:
             try:
-                return await self._begin(number)
+                return await self._begin(number) and await self._listen(number)
             except OSError as failure:
                 self._log.error("a worker cannot be started: %s", failure, worker=number, in_seconds=_LONGEST_WAIT_S)
             await asyncio.sleep(_LONGEST_WAIT_S)
+
+    async def _look_for_silent(self) -> None:
+        """Ends those that live and do nothing, for their keepers to replace: nobody else can tell."""
+        silent: dict[int, int] = {}
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            pids = {self._processes[number].pid: number for number in self._living if number in self._serving}
+            said = await asyncio.gather(*(text_of(self._socket(number), "/healthcheck") for number in pids.values()))
+            silent = {pid: silent.get(pid, 0) + 1 for pid, answer in zip(pids, said, strict=True) if answer is None}
+            for pid, times in silent.items():
+                process = self._processes[pids[pid]]
+                if times >= _SILENT and process.pid == pid and process.returncode is None:
+                    self._log.error("a worker hangs and is ended", worker=pids[pid], pid=pid)
+                    process.kill()
 
     async def _ended(self, process: asyncio.subprocess.Process) -> None:
         longest = self._settings.ratelimit_drain.total_seconds() + _STOP_S
@@ -159,6 +196,12 @@ class Workers:
         except TimeoutError:
             process.kill()
             await process.wait()
+
+
+async def _line(process: asyncio.subprocess.Process) -> str | None:
+    """The next that it says; None where it ended instead."""
+    assert process.stdout is not None
+    return (await process.stdout.readline()).decode() or None
 
 
 def _held(address: Address) -> socket.socket:

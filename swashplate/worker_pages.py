@@ -1,5 +1,6 @@
 """HTTP of several workers as if they were one: metrics are added up, health is anybody's, any answers all else."""
 
+import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -13,7 +14,9 @@ from ratelimit.http.application import METRICS_TYPE, error, only_plain_requests
 Asked = Callable[[Path, str], Awaitable[str | None]]
 """What a worker says at a path; None where it cannot be asked."""
 
-_TIMEOUT: Final = aiohttp.ClientTimeout(total=10, connect=2)
+_TIMEOUT: Final = aiohttp.ClientTimeout(total=5, connect=2)
+"""Less than those who ask here wait: Prometheus gives up after 10 s, and one worker may hang."""
+_HEALTH_S: Final = 2.0
 _OF_CONNECTION: Final = frozenset(
     {"connection", "keep-alive", "transfer-encoding", "content-length", "date", "server"}
 )
@@ -47,23 +50,31 @@ class WorkerPages:
     async def _metrics(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": METRICS_TYPE})
         await response.prepare(request)
-        async for piece in self._subject.metrics(_text):
+        async for piece in self._subject.metrics(text_of):
             await response.write(piece)
         await response.write_eof()
         return response
 
     async def _healthcheck(self, request: web.Request) -> web.Response:
-        """Well where one is: the others are on their way."""
+        """Well where one is: the others are on their way. One that hangs is not waited for."""
         answer = error(500, "no worker takes calls")
-        for socket in self._subject.sockets:
-            answer = await _asked(request, socket) or answer
-            if answer.status == 200:
-                return answer
+        asking = [asyncio.create_task(_asked(request, socket)) for socket in self._subject.sockets]
+        try:
+            for said in asyncio.as_completed(asking, timeout=_HEALTH_S):
+                answer = await said or answer
+                if answer.status == 200:
+                    break
+        except TimeoutError:
+            pass
+        finally:
+            for task in asking:
+                task.cancel()
+            await asyncio.gather(*asking, return_exceptions=True)
         return answer
 
     async def _all(self, request: web.Request) -> web.Response:
         """What each has to do for itself; the answer is that of one."""
-        answers = [await _asked(request, socket) for socket in self._subject.sockets]
+        answers = await asyncio.gather(*(_asked(request, socket) for socket in self._subject.sockets))
         return next((answer for answer in answers if answer is not None), error(503, "no worker answers"))
 
     async def _any(self, request: web.Request) -> web.Response:
@@ -91,7 +102,8 @@ async def _asked(request: web.Request, socket: Path) -> web.Response | None:
         return None
 
 
-async def _text(socket: Path, path: str) -> str | None:
+async def text_of(socket: Path, path: str) -> str | None:
+    """What a worker says at this path; None where it does not."""
     try:
         async with (
             aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(socket)), timeout=_TIMEOUT) as session,

@@ -156,7 +156,7 @@ async def test_a_worker_is_replaced_though_no_process_could_be_made_at_first(
         if len(made) == 2 and failures < 2:
             failures += 1
             raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
-        made.append(await make("sh", "-c", """echo '{"host": "native"}'; exec cat > /dev/null""", **pipes))
+        made.append(await make("sh", "-c", """echo '{}'; echo '{"host": "native"}'; exec cat > /dev/null""", **pipes))
         return made[-1]
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", create)
@@ -175,6 +175,69 @@ async def test_a_worker_is_replaced_though_no_process_could_be_made_at_first(
         "a worker ended and is replaced",
         *["a worker cannot be started"] * 2,
     ]
+
+
+FAKE = """
+import sys, time
+from pathlib import Path
+from swashplate.rate_limit_worker import read_order
+order = read_order(sys.stdin.buffer)
+time.sleep(0.5 * order.number)
+prepared = time.monotonic()
+print("{}", flush=True)
+let = sys.stdin.buffer.read(1) and time.monotonic()
+Path(sys.argv[1], str(order.number)).write_text(f"{prepared} {let}")
+print('{"host": "native"}', flush=True)
+sys.stdin.buffer.read()
+"""
+
+
+async def test_workers_listen_when_all_can_and_one_that_never_answers_its_parent_is_replaced(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first to listen would get the connections of all callers that wait for the port."""
+    make, made = asyncio.create_subprocess_exec, list[asyncio.subprocess.Process]()
+
+    async def create(*_: str, **pipes: Any) -> asyncio.subprocess.Process:
+        made.append(await make(sys.executable, "-c", FAKE, str(tmp_path), **pipes))
+        return made[-1]
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", create)
+    monkeypatch.setattr(rate_limit_workers, "_LOOK_S", 0.05)
+    workers = rate_limit_workers.Workers(site.settings(ratelimit_workers=2), structlog.get_logger())
+    with capture_logs() as lines:
+        await workers.start()
+        times = [[float(text) for text in (tmp_path / number).read_text().split()] for number in "01"]
+        assert min(let for _, let in times) >= max(prepared for prepared, _ in times)
+
+        async def replaced() -> bool:
+            return len(made) >= 4
+
+        await until(replaced, "others in the place of both", within=DEADLINE_S)
+        await workers.stop()
+    events = [line["event"] for line in lines]
+    assert events.count("a worker hangs and is ended") >= 2
+    assert made[0].returncode == -signal.SIGKILL
+
+
+async def test_a_worker_that_hangs_keeps_nobody_from_the_pages_of_the_others(site: Site) -> None:
+    async with Valkey() as valkey, serving(site, "--workers", "2", "--redis", valkey.url) as server:
+
+        async def all_ready() -> bool:
+            return await server.value("swashplate_ratelimit_ready") == 1
+
+        await until(all_ready, "limits in every worker", within=DEADLINE_S)
+        for _ in range(10):
+            await ask(server.listen, {"client": "web"})
+        hits = 'ratelimit_service_rate_limit_total_hits{domain="shop",key1="client"}'
+        assert await server.value(hits) == 10
+        for pid in server.children():
+            os.kill(pid, signal.SIGSTOP)
+            async with asyncio.timeout(9):
+                # Once each: which of them is asked first is not known.
+                assert await is_healthy(server)
+                assert await server.value(hits) == 10, "a counter of metrics never goes down"
+            os.kill(pid, signal.SIGCONT)
 
 
 async def test_workers_do_not_outlive_their_parent(site: Site) -> None:
