@@ -28,7 +28,7 @@ from ratelimit.limits.source import LimitSource
 from ratelimit.limits.tree import DomainTree, LimitTree
 from ratelimit.stats import RateLimitStats
 from swashplate.counter_stores import counter_keys, counter_store
-from swashplate.problem_log import ProblemLog, naming
+from swashplate.problem_log import ProblemLog, naming, tell
 from swashplate.rate_limit_faults import FaultLog
 from swashplate.ratelimit_contradictions import splits_calls
 from swashplate.reporting import problem_report
@@ -235,12 +235,7 @@ class RateLimiter:
             found |= set(apart(self._of_files, self._splits))
         if self._of_routes is not None:
             found |= set(overruled(self._of_files, self._of_routes.name))
-        for problem in in_order(found - self._found):
-            said, keys = problem.said(), {"code": problem.code, "file": problem.file, "line": problem.line}
-            if problem.is_error:
-                self._log.error("file has an error: %s; the rest of it is in force", said, **keys)
-            else:
-                self._log.warning("file has a warning: %s", said, **keys)
+        tell(self._log, in_order(found - self._found), lambda _: Standing(Kind.REST))
         self._found = frozenset(found)
 
     def _use(self) -> None:
