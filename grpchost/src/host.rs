@@ -21,6 +21,8 @@ pub struct Host {
     queue: Arc<Queue>,
     answers: Answers,
     counters: Arc<Counters>,
+    /// Methods whose index is smaller.
+    unary: u32,
     server: Mutex<Server>,
 }
 
@@ -40,11 +42,12 @@ impl Host {
 #[pymethods]
 impl Host {
     #[new]
-    #[pyo3(signature = (*, listen, methods, tls = None, limits = None, reuse_port = false))]
+    #[pyo3(signature = (*, listen, methods, streams = vec![], tls = None, limits = None, reuse_port = false))]
     fn new(
         py: Python<'_>,
         listen: Listen,
         methods: Vec<String>,
+        streams: Vec<String>,
         tls: Option<Py<Tls>>,
         limits: Option<Py<Limits>>,
         reuse_port: bool,
@@ -57,11 +60,13 @@ impl Host {
             return Err(PyValueError::new_err("there is no address to listen on"));
         }
         let limits = limits.map_or_else(ServerLimits::default, |limits| limits.get().0.clone());
-        let config = Config { listen, reuse_port, methods, tls: tls.map(|tls| tls.get().0.clone()), limits };
+        let tls = tls.map(|tls| tls.get().0.clone());
+        let unary = u32::try_from(methods.len()).unwrap_or(u32::MAX);
+        let config = Config { listen, reuse_port, methods, streams, tls, limits };
         let counters = Arc::new(Counters::default());
         let queue = Queue::new(Arc::clone(&counters))?;
         let server = py.detach(|| Server::start(config, queue.clone(), Arc::clone(&counters))).map_err(raised)?;
-        Ok(Self { queue, answers: server.answers(), counters, server: Mutex::new(server) })
+        Ok(Self { queue, answers: server.answers(), counters, unary, server: Mutex::new(server) })
     }
 
     #[getter]
@@ -86,7 +91,11 @@ impl Host {
     #[pyo3(signature = (most, now = 0.0))]
     fn take(&self, py: Python<'_>, most: usize, now: f64) -> PyResult<Option<Turn>> {
         let calls = self.queue.take(most);
-        if calls.is_empty() { Ok(None) } else { Turn::new(py, calls, now, self.answers.clone()).map(Some) }
+        if calls.is_empty() {
+            Ok(None)
+        } else {
+            Turn::new(py, calls, now, self.unary, self.answers.clone()).map(Some)
+        }
     }
 
     fn drain(&self, grace_s: f64) -> PyResult<()> {
@@ -100,6 +109,11 @@ impl Host {
 
     fn reload_tls(&self, tls: &Tls) -> PyResult<()> {
         self.server().reload(&tls.0).map_err(raised)
+    }
+
+    #[getter]
+    fn last_malformed(&self) -> Option<String> {
+        self.server().malformed()
     }
 
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

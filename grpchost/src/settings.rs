@@ -27,13 +27,14 @@ pub struct Limits(pub ServerLimits);
 impl Limits {
     #[new]
     #[pyo3(signature = (
-        *, in_flight = 10_000, message_bytes = 4 << 20, connections = 10_000, streams = 1_000, header_bytes = 16 << 10,
+        *, in_flight = 10_000, streaming = 1_000, message_bytes = 4 << 20, connections = 10_000, streams = 1_000, header_bytes = 16 << 10,
         pending_resets = 200, handshake_s = 10.0, receive_s = 10.0, idle_s = None, age_s = None, age_grace_s = 30.0,
         keepalive_s = Some(60.0), keepalive_timeout_s = 20.0,
     ))]
     #[expect(clippy::too_many_arguments, reason = "each has a name and a default")]
     fn new(
         in_flight: usize,
+        streaming: usize,
         message_bytes: usize,
         connections: usize,
         streams: u32,
@@ -49,6 +50,7 @@ impl Limits {
     ) -> PyResult<Self> {
         Ok(Self(ServerLimits {
             in_flight,
+            streaming,
             message_bytes,
             connections,
             streams,

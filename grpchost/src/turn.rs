@@ -1,5 +1,6 @@
 //! The calls of one take.
 
+use crate::open_call::OpenCall;
 use grpchost_server::{Answers, Call, Code, Failure, Peer, Pending, Reply, framed};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
@@ -17,6 +18,8 @@ pub struct Turn {
     deadlines: Py<PyList>,
     origins: Vec<(u32, Arc<Peer>)>,
     pending: Vec<Option<Pending>>,
+    /// Methods whose index is smaller.
+    unary: u32,
     unanswered: usize,
     ready: Vec<(Pending, Reply)>,
     answers: Answers,
@@ -29,7 +32,7 @@ enum Answer<'py> {
 }
 
 impl Turn {
-    pub fn new(py: Python<'_>, calls: Vec<Call>, now: f64, answers: Answers) -> PyResult<Self> {
+    pub fn new(py: Python<'_>, calls: Vec<Call>, now: f64, unary: u32, answers: Answers) -> PyResult<Self> {
         let taken = Instant::now();
         let left = |call: &Call| {
             let wait = call.deadline.map(|deadline| deadline.saturating_duration_since(taken));
@@ -50,6 +53,7 @@ impl Turn {
             deadlines: deadlines.unbind(),
             origins,
             pending,
+            unary,
             unanswered,
             ready,
             answers,
@@ -57,25 +61,31 @@ impl Turn {
     }
 
     fn reply(&mut self, call: usize, reply: Reply) -> PyResult<()> {
+        let pending = self.remove(call)?;
+        self.ready.push((pending, reply));
+        self.removed();
+        Ok(())
+    }
+
+    fn remove(&mut self, call: usize) -> PyResult<Pending> {
         let Some(pending) = self.pending.get_mut(call) else {
             return Err(PyIndexError::new_err(format!(
                 "there is no call {call} in this turn of {}",
                 self.pending.len()
             )));
         };
-        let Some(pending) = pending.take() else {
-            return Err(PyValueError::new_err(format!("call {call} has been answered already")));
-        };
-        self.ready.push((pending, reply));
+        pending.take().ok_or_else(|| PyValueError::new_err(format!("call {call} has been answered already")))
+    }
+
+    fn removed(&mut self) {
         self.unanswered -= 1;
         if self.unanswered == 0 {
             self.flush();
         }
-        Ok(())
     }
 }
 
-fn failure(code: u8, message: String) -> PyResult<Failure> {
+pub fn failure(code: u8, message: String) -> PyResult<Failure> {
     match Code::from_number(code) {
         None | Some(Code::Ok) => Err(PyValueError::new_err(format!("{code} is no status that a call can fail with"))),
         Some(code) => Ok(Failure::new(code, message)),
@@ -118,6 +128,15 @@ impl Turn {
     fn fail(&mut self, call: usize, status: u8, message: String) -> PyResult<()> {
         let failure = failure(status, message)?;
         self.reply(call, Err(failure))
+    }
+
+    fn open(&mut self, call: usize) -> PyResult<OpenCall> {
+        if self.origins.get(call).is_some_and(|(method, _)| *method < self.unary) {
+            return Err(PyValueError::new_err(format!("call {call} is none of a streaming method")));
+        }
+        let pending = self.remove(call)?;
+        self.removed();
+        Ok(OpenCall::new(pending.open()))
     }
 
     fn answer_all(&mut self, answers: Vec<Answer<'_>>) -> PyResult<()> {

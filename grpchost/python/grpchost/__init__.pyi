@@ -1,4 +1,4 @@
-"""A unary gRPC server in Rust that hands Python whole batches of calls.
+"""A gRPC server in Rust that hands Python whole batches of calls.
 
 A `Host` listens on a thread of its own that never holds the GIL. Calls whose requests have arrived in full wait until
 Python takes them, as many as there are, as one `Turn`. Times are seconds.
@@ -7,20 +7,21 @@ Python takes them, as many as there are, as one `Turn`. Times are seconds.
 from collections.abc import Sequence
 from typing import final
 
-__all__ = ["Host", "Limits", "Tls", "Turn"]
+__all__ = ["Host", "Limits", "OpenCall", "Tls", "Turn"]
 
 @final
 class Limits:
     """What callers may ask of a host. ValueError for what is no length of time.
 
     `in_flight`: calls between their headers and their answer; one more is answered RESOURCE_EXHAUSTED.
+    `streaming`: streaming calls that are open at once; one more is answered RESOURCE_EXHAUSTED.
     `message_bytes`: of a request's message, inflated; a larger one is answered RESOURCE_EXHAUSTED.
     `connections`: at once; one more is closed.
     `streams`: calls at once on one connection; HTTP/2 makes the caller wait.
     `header_bytes`: of one request's headers, as HTTP/2 counts them.
     `pending_resets`: calls that a connection may reset before they are looked at; one more ends it (CVE-2023-44487).
     `handshake_s`: for TLS, and then for HTTP/2's first words.
-    `receive_s`: from a request's headers to its message's end; then ABORTED.
+    `receive_s`: from a request's headers, or the first byte of a stream's message, to the message's end; then ABORTED.
     `idle_s`: without a call for so long, a connection is closed; at the latest after half as much more. None: never.
     `age_s`: a connection is asked to go (GOAWAY), up to a tenth earlier or later; then it has `age_grace_s` for its
     calls. None: never.
@@ -31,6 +32,7 @@ class Limits:
         self,
         *,
         in_flight: int = 10_000,
+        streaming: int = 1_000,
         message_bytes: int = 4_194_304,
         connections: int = 10_000,
         streams: int = 1_000,
@@ -88,7 +90,16 @@ class Turn:
         """It was answered, or its caller is gone, or has been told that its deadline has passed."""
 
     def answer(self, call: int, message: bytes) -> None:
-        """IndexError for a call that is not in the turn, ValueError for one that has been answered."""
+        """IndexError for a call that is not in the turn, ValueError for one that has been answered.
+
+        On a stream, which goes on: its next message is another call.
+        """
+
+    def open(self, call: int) -> OpenCall:
+        """Keeps a streaming call open instead of answering it; no more of its messages are handed over.
+
+        As `answer`; also ValueError for a call of a unary method.
+        """
 
     def fail(self, call: int, status: int, message: str) -> None:
         """As `answer`; also ValueError for a status that is none, or OK."""
@@ -100,11 +111,34 @@ class Turn:
         """Send what has been answered, with one wake of the host. The last answer does so by itself."""
 
 @final
+class OpenCall:
+    """A streaming call on which Python says what there is to say, when there is something.
+
+    Its place is one of `Limits.streaming`, and none of the calls in flight. Let fall without an end, it is UNAVAILABLE.
+    """
+
+    @property
+    def is_over(self) -> bool:
+        """It was ended, or its caller is gone, or has been told that its deadline has passed."""
+
+    def send(self, message: bytes) -> bool:
+        """False where it is over, or its caller has not taken the eight messages before: it is not sent, nor kept."""
+
+    def end(self) -> None:
+        """OK, behind all that was sent. ValueError where it was ended already."""
+
+    def fail(self, status: int, message: str) -> None:
+        """As `end`, with a status; also ValueError for one that is none, or OK."""
+
+@final
 class Host:
     """A gRPC server on a thread of its own.
 
     `listen`: `HOST:PORT` (port 0: any that is free), `unix:PATH`, or several of them.
     `methods`: paths, `/package.Service/Method`; any other is answered UNIMPLEMENTED.
+    `streams`: paths of streaming methods; their indices come after those of `methods`. Each message on such a call is
+    handed over as a call, one at a time, and each answer is a message; it ends with OK when the caller has said all and
+    all is answered, with a status when one is failed, and with UNAVAILABLE when the host drains.
     `reuse_port`: several processes may listen on the same port, and share its connections.
     OSError, with the address in it, where it can't listen; ValueError for TLS that can't be used.
     """
@@ -114,6 +148,7 @@ class Host:
         *,
         listen: str | Sequence[str],
         methods: Sequence[str],
+        streams: Sequence[str] = (),
         tls: Tls | None = None,
         limits: Limits | None = None,
         reuse_port: bool = False,
@@ -149,8 +184,12 @@ class Host:
     def reload_tls(self, tls: Tls) -> None:
         """For connections from now on. ValueError if it can't be used, or the host has none: all stays as it was."""
 
+    @property
+    def last_malformed(self) -> str | None:
+        """What was wrong with the last request that was reset before it was a call; up to 200 bytes, the caller's words."""
+
     def counters(self) -> dict[str, int]:
-        """All only grow, but the gauges `connections`, `in_flight` and `waiting`.
+        """All only grow, but the gauges `connections`, `streams_open`, `in_flight` and `waiting`.
 
         Each of `calls` ends as `answered`, `failed`, `refused`, `shed`, `expired` or `cancelled`; see README.md.
         """

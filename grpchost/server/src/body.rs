@@ -1,6 +1,7 @@
 //! What goes back to the caller.
 
 use crate::status::{Code, Failure, percent_encoded};
+use crate::stream::Streaming;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header::CONTENT_TYPE};
 use http_body::{Body, Frame};
@@ -13,11 +14,11 @@ const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 
-/// A unary answer's body: one frame and the trailers, or nothing.
-#[derive(Debug)]
+/// An answer's body: one frame and the trailers, or nothing; or a stream.
 pub enum Answer {
     Message(Bytes),
     Trailers,
+    Stream(Box<Streaming>),
     End,
 }
 
@@ -25,15 +26,14 @@ impl Body for Answer {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if let Self::Stream(stream) = &mut *self {
+            return stream.poll_frame(cx).map(|frame| frame.map(Ok));
+        }
         let (frame, next) = match std::mem::replace(&mut *self, Self::End) {
             Self::Message(message) => (Frame::data(message), Self::Trailers),
-            Self::Trailers => {
-                let mut trailers = HeaderMap::with_capacity(1);
-                trailers.insert(GRPC_STATUS, Code::Ok.header());
-                (Frame::trailers(trailers), Self::End)
-            }
-            Self::End => return Poll::Ready(None),
+            Self::Trailers => (Frame::trailers(trailers(&Ok(()))), Self::End),
+            Self::Stream(_) | Self::End => return Poll::Ready(None),
         };
         *self = next;
         Poll::Ready(Some(Ok(frame)))
@@ -46,9 +46,35 @@ impl Body for Answer {
     // No size is told, for hyper would make a content-length of it, which gRPC has no use for.
 }
 
+/// How a call ended that had an answer, or a stream.
+pub fn trailers(status: &Result<(), Failure>) -> HeaderMap {
+    let mut trailers = HeaderMap::with_capacity(1);
+    match status {
+        Ok(()) => {
+            trailers.insert(GRPC_STATUS, Code::Ok.header());
+        }
+        Err(failure) => write_failure(&mut trailers, failure),
+    }
+    trailers
+}
+
+fn write_failure(headers: &mut HeaderMap, failure: &Failure) {
+    headers.insert(GRPC_STATUS, failure.code.header());
+    if !failure.message.is_empty() {
+        headers.insert(GRPC_MESSAGE, percent_encoded(&failure.message));
+    }
+}
+
 /// The answer with a message, which has its frame already.
 pub fn answered(framed: Bytes) -> Response<Answer> {
     let mut response = Response::new(Answer::Message(framed));
+    response.headers_mut().insert(CONTENT_TYPE, GRPC);
+    response
+}
+
+/// An answer that goes on.
+pub fn streaming(stream: Streaming) -> Response<Answer> {
+    let mut response = Response::new(Answer::Stream(Box::new(stream)));
     response.headers_mut().insert(CONTENT_TYPE, GRPC);
     response
 }
@@ -58,10 +84,7 @@ pub fn failed(failure: &Failure) -> Response<Answer> {
     let mut response = Response::new(Answer::End);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, GRPC);
-    headers.insert(GRPC_STATUS, failure.code.header());
-    if !failure.message.is_empty() {
-        headers.insert(GRPC_MESSAGE, percent_encoded(&failure.message));
-    }
+    write_failure(headers, failure);
     if failure.code == Code::Unimplemented {
         // The specification wants it where an encoding is not known ("Compression").
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity,gzip"));

@@ -27,15 +27,32 @@ pub struct Call {
     pub pending: Pending,
 }
 
+/// What becomes of a call that was handed over.
+#[derive(Debug)]
+pub enum Said {
+    Reply(Reply),
+    /// Its stream stays open for these, in its own order.
+    Open(mpsc::Receiver<Piece>),
+}
+
+/// What is said on an open call.
+#[derive(Debug)]
+pub enum Piece {
+    /// With its frame.
+    Message(Bytes),
+    /// The last.
+    End(Result<(), Failure>),
+}
+
 /// The way to answer a call. Holds its place among the calls in flight.
 #[derive(Debug)]
 pub struct Pending {
-    reply: oneshot::Sender<Reply>,
+    reply: oneshot::Sender<Said>,
     _pass: Pass,
 }
 
 impl Pending {
-    pub(crate) fn new(pass: Pass) -> (Self, oneshot::Receiver<Reply>) {
+    pub(crate) fn new(pass: Pass) -> (Self, oneshot::Receiver<Said>) {
         let (reply, answer) = oneshot::channel();
         (Self { reply, _pass: pass }, answer)
     }
@@ -47,8 +64,45 @@ impl Pending {
 
     fn send(self, reply: Reply) {
         // Fails if the call is over, which needs no answer then.
-        let _ = self.reply.send(reply);
+        let _ = self.reply.send(Said::Reply(reply));
     }
+
+    /// Keeps a streaming call open, out of the calls in flight; a unary one is let fall by this.
+    pub fn open(self) -> OpenCall {
+        // One place more, which is the end's.
+        let (pieces, said) = mpsc::channel(OpenCall::WAITING + 1);
+        let _ = self.reply.send(Said::Open(said));
+        OpenCall(pieces)
+    }
+}
+
+/// A streaming call on which its taker says what there is to say, when there is something. Dropped, it is let fall.
+#[derive(Debug)]
+pub struct OpenCall(mpsc::Sender<Piece>);
+
+impl OpenCall {
+    /// How many messages may wait for a caller that is slow to take them.
+    pub const WAITING: usize = 8;
+
+    /// One more message, with its frame. False where too many wait, or the call is over: it is not sent, nor kept.
+    pub fn send(&self, framed: Bytes) -> bool {
+        self.0.capacity() > 1 && self.0.try_send(Piece::Message(framed)).is_ok()
+    }
+
+    /// The end, after all that was sent.
+    pub fn end(self, status: Result<(), Failure>) {
+        let _ = self.0.try_send(Piece::End(status));
+    }
+
+    /// The caller is gone, or has been told that its time is over.
+    pub fn is_over(&self) -> bool {
+        self.0.is_closed()
+    }
+}
+
+/// What a call gets that whoever took it does not answer.
+pub(crate) fn let_fall() -> Failure {
+    Failure::new(Code::Unavailable, "the call was let fall unanswered")
 }
 
 /// The way back for batches of replies; each batch is one wake of the server's thread.
@@ -66,8 +120,7 @@ impl Answers {
 
     /// Calls that were taken and will not be answered.
     pub fn abandon(&self, calls: impl Iterator<Item = Pending>) {
-        let fallen = || Err(Failure::new(Code::Unavailable, "the call was let fall unanswered"));
-        let batch: Vec<_> = calls.map(|pending| (pending, fallen())).collect();
+        let batch: Vec<_> = calls.map(|pending| (pending, Err(let_fall()))).collect();
         if !batch.is_empty() {
             self.counters.abandoned.add(batch.len() as u64);
             self.send(batch);

@@ -93,6 +93,7 @@ where
         peer: Arc::new(peer),
         begun: AtomicU64::new(0),
         open: AtomicU32::new(0),
+        draining: draining.clone(),
     });
     let service = service_fn({
         let caller = Arc::clone(&caller);
@@ -105,7 +106,7 @@ where
     let connection = builder(&shared.limits).serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     // Ours lasts as long as the connection: that is how the server knows of it while it drains.
-    let mut ending = pin!(retire(&caller, &heard, draining.clone()));
+    let mut ending = pin!(retire(&caller, &heard, draining));
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
         end = ending.as_mut() => match end {

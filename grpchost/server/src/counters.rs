@@ -58,6 +58,14 @@ counters! {
     cancelled,
     /// Answered `UNAVAILABLE`, for whoever took it let it fall.
     abandoned,
+    /// Requests reset before they were calls: their `:authority`, path or scheme is none.
+    malformed,
+    /// Streaming calls begun; they are none of `calls`.
+    streams,
+    /// Of them, those answered `RESOURCE_EXHAUSTED` for too many at once.
+    streams_refused,
+    /// Gauge: open streaming calls.
+    streams_open,
     /// Turns taken that had calls in them.
     turns,
     /// Calls taken.

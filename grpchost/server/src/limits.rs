@@ -7,6 +7,8 @@ use std::time::Duration;
 pub struct Limits {
     /// Calls between their headers and their answer; one more is answered `RESOURCE_EXHAUSTED`.
     pub in_flight: usize,
+    /// Streaming calls at once; one more is answered `RESOURCE_EXHAUSTED`.
+    pub streaming: usize,
     /// Bytes of a request's message, inflated.
     pub message_bytes: usize,
     /// Connections at once; one more is closed.
@@ -19,7 +21,7 @@ pub struct Limits {
     pub pending_resets: usize,
     /// For the TLS handshake, and then for HTTP/2's first words.
     pub handshake: Duration,
-    /// From a request's headers to its message's end.
+    /// From a request's headers to its message's end; of a stream's message, from its first byte.
     pub receive: Duration,
     /// A connection without a call for so long is closed, at the latest after half as much more.
     pub idle: Option<Duration>,
@@ -37,6 +39,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             in_flight: 10_000,
+            streaming: 1_000,
             message_bytes: 4 << 20,
             connections: 10_000,
             streams: 1_000,

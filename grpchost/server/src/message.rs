@@ -7,6 +7,8 @@ use flate2::read::MultiGzDecoder;
 use http_body::Body;
 use http_body_util::BodyExt;
 use std::io::Read;
+use std::time::Duration;
+use tokio::time::timeout;
 
 const PREFIX: usize = 5;
 
@@ -34,6 +36,53 @@ where
     };
     let frame = if body.is_end_stream() { first } else { rest(body, first, most).await? };
     unframed(&frame, encoding, most)
+}
+
+/// The messages of a streaming call, one after the other.
+pub struct Messages<B> {
+    body: B,
+    /// What has come of the next ones.
+    buffer: BytesMut,
+    encoding: Encoding,
+    most: usize,
+    patience: Duration,
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Messages<B> {
+    /// Each has at most `most` bytes, and comes within `patience` once it has begun.
+    pub fn new(body: B, encoding: Encoding, most: usize, patience: Duration) -> Self {
+        Self { body, buffer: BytesMut::new(), encoding, most, patience }
+    }
+
+    /// None once the caller has said all.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        while self.buffer.is_empty() {
+            match next(&mut self.body).await? {
+                Some(data) => self.buffer.extend_from_slice(&data),
+                None => return Ok(None),
+            }
+        }
+        let patience = self.patience;
+        timeout(patience, self.rest()).await.unwrap_or_else(|_| Err(too_slow(patience))).map(Some)
+    }
+
+    async fn rest(&mut self) -> Result<Bytes, Failure> {
+        loop {
+            if let Some(length) = announced(&self.buffer) {
+                if length > self.most {
+                    return Err(too_large(self.most));
+                }
+                if self.buffer.len() >= PREFIX + length {
+                    let frame = self.buffer.split_to(PREFIX + length).freeze();
+                    return unframed(&frame, self.encoding, self.most);
+                }
+            }
+            match next(&mut self.body).await? {
+                Some(data) => self.buffer.extend_from_slice(&data),
+                None => return Err(breaks_off()),
+            }
+        }
+    }
 }
 
 /// `first` and all that follows. Ends early at what is too much.
@@ -89,7 +138,7 @@ fn check_length(frame: &[u8], most: usize) -> Result<(), Failure> {
 fn unframed(frame: &Bytes, encoding: Encoding, most: usize) -> Result<Bytes, Failure> {
     check_length(frame, most)?;
     if announced(frame).is_none_or(|length| frame.len() < PREFIX + length) {
-        return Err(Failure::new(Code::Internal, "the request ends within its message"));
+        return Err(breaks_off());
     }
     match (frame[0], encoding) {
         (0, _) => Ok(frame.slice(PREFIX..)),
@@ -112,6 +161,16 @@ fn inflated(deflated: &[u8], most: usize) -> Result<Bytes, Failure> {
         .read_to_end(&mut message)
         .map_err(|error| Failure::new(Code::Internal, format!("the message can't be inflated: {error}")))?;
     if message.len() > most { Err(too_large(most)) } else { Ok(message.into()) }
+}
+
+fn breaks_off() -> Failure {
+    Failure::new(Code::Internal, "the request ends within its message")
+}
+
+/// For a message that was not complete within `patience`.
+pub fn too_slow(patience: Duration) -> Failure {
+    let seconds = patience.as_secs_f64();
+    Failure::new(Code::Aborted, format!("the request did not arrive in full within {seconds} s"))
 }
 
 fn too_large(most: usize) -> Failure {
@@ -180,6 +239,35 @@ mod tests {
             let (left, right) = twice.split_at(at);
             assert_eq!(received(&[left, right], Encoding::Identity, 5), Err(Code::Unimplemented), "cut at {at}");
         }
+    }
+
+    #[test]
+    fn messages_of_a_stream_are_the_same_however_they_are_cut() {
+        let frames = [framed(b"hello"), framed(b""), framed(b"you")].concat();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let streamed = |pieces: &[&[u8]]| {
+            let body = Pieces(pieces.iter().map(|piece| Bytes::copy_from_slice(piece)).collect());
+            let mut messages = Messages::new(body, Encoding::Identity, 5, Duration::from_secs(20));
+            runtime.block_on(async {
+                let mut found = vec![];
+                loop {
+                    match messages.next().await {
+                        Ok(Some(message)) => found.push(message),
+                        Ok(None) => return (found, None),
+                        Err(failure) => return (found, Some(failure.code)),
+                    }
+                }
+            })
+        };
+        let all = || vec![Bytes::from("hello"), "".into(), "you".into()];
+        for at in 0..=frames.len() {
+            let (left, right) = frames.split_at(at);
+            assert_eq!(streamed(&[left, b"", right]), (all(), None), "cut at {at}");
+        }
+        let bytes: Vec<&[u8]> = frames.chunks(1).collect();
+        assert_eq!(streamed(&bytes), (all(), None));
+        assert_eq!(streamed(&[&frames[..frames.len() - 1]]), (all()[..2].to_vec(), Some(Code::Internal)));
+        assert_eq!(streamed(&[&frames, &[0, 0, 0, 0, 6]]), (all(), Some(Code::ResourceExhausted)));
     }
 
     #[test]

@@ -15,14 +15,17 @@ pub trait Inbox: Send + Sync {
     fn push(&self, call: Call);
     /// All calls that arrived together have been pushed.
     fn signal(&self);
-    /// There is no room for another call: those that are over may be let go.
+    /// There is no room for another call: those that are over are to be let go, and with them their places.
     fn sweep(&self);
     /// The server has stopped; nothing will be pushed any more.
     fn close(&self);
 }
 
-/// How often a full server looks for calls that are over.
+/// A full server looks for calls that are over at most so often, ...
 const SWEEP_EVERY: Duration = Duration::from_millis(5);
+/// ... or when so many ended that each of them pays for a look at this many: not more than a sixteenth of all places is
+/// held by calls that are over, and whoever cancels calls does not keep the server busy with looking.
+const SWEPT_FOR_ONE: u64 = 16;
 
 /// Calls in the order of their arrival, for one other thread.
 ///
@@ -42,6 +45,8 @@ struct State {
     signalled: bool,
     closed: bool,
     swept: Option<Instant>,
+    /// Calls that had ended unanswered by then.
+    swept_over: u64,
 }
 
 impl Queue {
@@ -120,10 +125,15 @@ impl Inbox for Queue {
     }
 
     fn sweep(&self) {
-        let mut state = self.lock();
+        let over = self.counters.cancelled.get() + self.counters.expired.get();
         let now = Instant::now();
-        if state.swept.is_none_or(|swept| now - swept >= SWEEP_EVERY) {
+        let mut state = self.lock();
+        let more = over.saturating_sub(state.swept_over);
+        let due = more.saturating_mul(SWEPT_FOR_ONE) >= state.waiting.len() as u64
+            || state.swept.is_none_or(|swept| now - swept >= SWEEP_EVERY);
+        if more > 0 && due {
             state.swept = Some(now);
+            state.swept_over = over;
             state.waiting.retain(|call| !call.pending.is_over());
         }
     }

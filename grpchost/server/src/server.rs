@@ -6,6 +6,7 @@ use crate::counters::Counters;
 use crate::gate::Gate;
 use crate::limits::Limits;
 use crate::listen::Listener;
+use crate::malformed::{Listener as MalformedListener, Malformed};
 use crate::queue::Inbox;
 use crate::service::Shared;
 use crate::tls::Tls;
@@ -17,6 +18,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{sleep, timeout};
+use tracing_core::dispatcher::{Dispatch, set_default};
 
 /// After an error of accept, most often for want of file descriptors.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
@@ -30,6 +32,8 @@ pub struct Config {
     pub reuse_port: bool,
     /// `/package.Service/Method`; calls name them by index.
     pub methods: Vec<String>,
+    /// Those whose calls are streams; their indices come after those of `methods`.
+    pub streams: Vec<String>,
     pub tls: Option<Tls>,
     pub limits: Limits,
 }
@@ -64,6 +68,7 @@ pub struct Server {
     commands: mpsc::UnboundedSender<Command>,
     answers: Answers,
     gate: Arc<Gate>,
+    malformed: Arc<Malformed>,
     tls: CurrentTls,
     thread: Option<JoinHandle<()>>,
 }
@@ -92,18 +97,24 @@ impl Server {
         let gate = Gate::new(config.limits.in_flight);
         let tls = Arc::new(Mutex::new(tls));
         let shared = Arc::new(Shared {
-            methods: (0..).zip(config.methods).map(|(index, path)| (path, index)).collect(),
+            unary: u32::try_from(config.methods.len()).unwrap_or(u32::MAX),
+            methods: (0..)
+                .zip(config.methods.into_iter().chain(config.streams))
+                .map(|(index, path)| (path, index))
+                .collect(),
+            stream_gate: Gate::new(config.limits.streaming),
             limits: config.limits,
             inbox,
             pushed: Notify::new(),
             gate: Arc::clone(&gate),
             counters,
         });
-        let serving = Serving { listeners, tls: Arc::clone(&tls), shared };
+        let malformed = Arc::default();
+        let serving = Serving { listeners, tls: Arc::clone(&tls), malformed: Arc::clone(&malformed), shared };
         let thread = std::thread::Builder::new()
             .name("grpchost".into())
             .spawn(move || serving.run(runtime, replies, orders))?;
-        Ok(Self { ports, commands, answers, gate, tls, thread: Some(thread) })
+        Ok(Self { ports, commands, answers, gate, malformed, tls, thread: Some(thread) })
     }
 
     /// Of each address listened on; 0 for a unix socket.
@@ -119,6 +130,11 @@ impl Server {
     /// Calls in flight.
     pub fn in_flight(&self) -> usize {
         self.gate.inside()
+    }
+
+    /// What was wrong with the last request that was reset before it was a call.
+    pub fn malformed(&self) -> Option<String> {
+        self.malformed.last()
     }
 
     /// Stops listening, asks callers to go, and stops when their calls are answered, or when `grace` is over.
@@ -155,6 +171,7 @@ impl Drop for Server {
 struct Serving {
     listeners: Vec<Listener>,
     tls: CurrentTls,
+    malformed: Arc<Malformed>,
     shared: Arc<Shared>,
 }
 
@@ -162,6 +179,8 @@ impl Serving {
     /// The thread's whole life.
     fn run(self, runtime: Runtime, replies: Replies, orders: mpsc::UnboundedReceiver<Command>) {
         let inbox = Arc::clone(&self.shared.inbox);
+        let listener = MalformedListener::new(Arc::clone(&self.shared.counters), Arc::clone(&self.malformed));
+        let _hears = set_default(&Dispatch::new(listener));
         runtime.block_on(async {
             tokio::spawn(replies.deliver());
             self.serve(orders).await;

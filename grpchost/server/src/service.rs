@@ -1,35 +1,56 @@
 //! One request, from its headers to its answer.
 
 use crate::body::{Answer, answered, failed, not_grpc};
-use crate::call::{Call, Pending, Reply};
+use crate::call::{Call, Pending, Reply, Said, let_fall};
 use crate::counters::Counters;
 use crate::gate::{Gate, Pass};
 use crate::headers::{self, Head, Refusal};
 use crate::limits::Limits;
-use crate::message::receive;
+use crate::message::{receive, too_slow};
 use crate::peer::Peer;
 use crate::queue::Inbox;
 use crate::status::{Code, Failure};
+use crate::stream;
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, request::Parts};
 use hyper::body::Incoming;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::timeout_at;
 
 /// What all connections of a server share.
 pub struct Shared {
     /// Paths (`/package.Service/Method`) and their indices.
     pub methods: HashMap<String, u32>,
+    /// Indices from here on are those of streaming methods.
+    pub unary: u32,
     pub limits: Limits,
     pub inbox: Arc<dyn Inbox>,
     /// Something was pushed: the inbox is to be told once all that came with it has been.
     pub pushed: Notify,
     pub gate: Arc<Gate>,
+    /// Streaming calls'.
+    pub stream_gate: Arc<Gate>,
     pub counters: Arc<Counters>,
+}
+
+impl Shared {
+    /// A place among the calls in flight. None if there is none, though calls that are over make room.
+    pub fn enter(&self) -> Option<Pass> {
+        self.gate.enter().or_else(|| {
+            self.inbox.sweep();
+            self.gate.enter()
+        })
+    }
+
+    /// Hands a call over.
+    pub fn push(&self, call: Call) {
+        self.inbox.push(call);
+        self.pushed.notify_one();
+    }
 }
 
 /// What the calls of one connection share.
@@ -40,6 +61,8 @@ pub struct Caller {
     pub begun: AtomicU64,
     /// Calls not yet over.
     pub open: AtomicU32,
+    /// Turns true when the server is to end.
+    pub draining: watch::Receiver<bool>,
 }
 
 /// A call that is being worked on. Dropped before its end, its caller has given it up.
@@ -50,7 +73,6 @@ struct Open<'a> {
 
 impl<'a> Open<'a> {
     fn new(caller: &'a Caller) -> Self {
-        caller.shared.counters.calls.one();
         caller.begun.fetch_add(1, Relaxed);
         caller.open.fetch_add(1, Relaxed);
         Self { caller, ended: false }
@@ -77,26 +99,25 @@ pub async fn serve(request: Request<Incoming>, caller: Arc<Caller>) -> Response<
     response
 }
 
-async fn respond(request: Request<Incoming>, caller: &Caller) -> Response<Answer> {
-    let Shared { limits, gate, counters, inbox, .. } = &*caller.shared;
+async fn respond(request: Request<Incoming>, caller: &Arc<Caller>) -> Response<Answer> {
+    let Shared { limits, counters, .. } = &*caller.shared;
     let now = Instant::now();
     let (parts, body) = request.into_parts();
-    let head = match headers::read(&parts, now) {
-        Ok(head) => head,
-        Err(Refusal::Http(status)) => {
+    let (head, method) = match known(&parts, now, &caller.shared) {
+        Ok(known) => known,
+        Err(response) => {
+            counters.calls.one();
             counters.refused.one();
-            return not_grpc(status);
+            return *response;
         }
-        Err(Refusal::Grpc(failure)) => return refused(counters, &failure),
-    };
-    let path = parts.uri.path();
-    let Some(&method) = caller.shared.methods.get(path) else {
-        return refused(counters, &Failure::new(Code::Unimplemented, format!("unknown method {path}")));
     };
     // Its memory is not needed while the call waits.
     drop(parts);
-    let Some(pass) = gate.enter() else {
-        inbox.sweep();
+    if method >= caller.shared.unary {
+        return stream::begin(method, &head, body, caller);
+    }
+    counters.calls.one();
+    let Some(pass) = caller.shared.enter() else {
         counters.shed.one();
         return failed(&Failure::new(Code::ResourceExhausted, "too many calls in flight"));
     };
@@ -107,6 +128,20 @@ async fn respond(request: Request<Incoming>, caller: &Caller) -> Response<Answer
     };
     let answer = push(method, message, &head, pass, caller);
     conclude(wait(answer, &head).await, counters)
+}
+
+/// What the request asks for; or the answer to one that can't be answered.
+fn known(parts: &Parts, now: Instant, shared: &Shared) -> Result<(Head, u32), Box<Response<Answer>>> {
+    let head = headers::read(parts, now).map_err(|refusal| match refusal {
+        Refusal::Http(status) => Box::new(not_grpc(status)),
+        Refusal::Grpc(failure) => Box::new(failed(&failure)),
+    })?;
+    let path = parts.uri.path();
+    let method = shared.methods.get(path).copied();
+    method.map(|method| (head, method)).ok_or_else(|| {
+        let failure = Failure::new(Code::Unimplemented, format!("unknown method {path}"));
+        Box::new(failed(&failure))
+    })
 }
 
 enum Arrived {
@@ -122,33 +157,28 @@ async fn arrive(body: Incoming, head: &Head, now: Instant, limits: &Limits) -> A
         Ok(Ok(message)) => Arrived::Message(message),
         Ok(Err(failure)) => Arrived::Refused(failure),
         Err(_) if head.deadline == Some(until) => Arrived::Expired,
-        Err(_) => {
-            let seconds = limits.receive.as_secs_f64();
-            let message = format!("the request did not arrive in full within {seconds} s");
-            Arrived::Refused(Failure::new(Code::Aborted, message))
-        }
+        Err(_) => Arrived::Refused(too_slow(limits.receive)),
     }
 }
 
-fn push(method: u32, message: Bytes, head: &Head, pass: Pass, caller: &Caller) -> oneshot::Receiver<Reply> {
+fn push(method: u32, message: Bytes, head: &Head, pass: Pass, caller: &Caller) -> oneshot::Receiver<Said> {
     let (pending, answer) = Pending::new(pass);
     let peer = Arc::clone(&caller.peer);
-    caller.shared.inbox.push(Call { method, message, deadline: head.deadline, peer, pending });
-    caller.shared.pushed.notify_one();
+    caller.shared.push(Call { method, message, deadline: head.deadline, peer, pending });
     answer
 }
 
 /// The reply; None at the deadline.
-async fn wait(answer: oneshot::Receiver<Reply>, head: &Head) -> Option<Reply> {
-    let reply = match head.deadline {
+async fn wait(answer: oneshot::Receiver<Said>, head: &Head) -> Option<Reply> {
+    let said = match head.deadline {
         Some(deadline) => timeout_at(deadline.into(), answer).await.ok()?,
         None => answer.await,
     };
-    match reply {
-        Ok(reply) => Some(reply),
+    match said {
+        Ok(Said::Reply(reply)) => Some(reply),
         // The inbox let it go, which it does with what is over.
         Err(_) if head.deadline.is_some_and(|deadline| deadline <= Instant::now()) => None,
-        Err(_) => Some(Err(Failure::new(Code::Unavailable, "the call was let fall unanswered"))),
+        Ok(Said::Open(_)) | Err(_) => Some(Err(let_fall())),
     }
 }
 

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Caller, Ended, Host, METHODS, closes_after, request, until};
-use grpchost_server::Limits;
+use grpchost_server::{Code, Failure, Limits};
 use std::time::Duration;
 use tokio::net::TcpStream;
 
@@ -36,10 +36,63 @@ async fn calls_that_are_over_make_room_though_nobody_takes_any() {
         answer.cancel();
     }
     host.counts("cancelled", 2).await;
-    assert_eq!(caller.call(b"3").await.end().await.status, Some(8));
-    let answer = caller.call(b"4").await;
+    let answer = caller.call(b"3").await;
     host.echo(host.turn().await);
-    assert_eq!(answer.end().await, Ended::ok(b"4"));
+    assert_eq!(answer.end().await, Ended::ok(b"3"));
+    assert_eq!((host.count("shed"), host.server.in_flight()), (0, 0));
+}
+
+#[tokio::test]
+async fn ten_thousand_calls_that_were_cancelled_or_have_expired_refuse_nobody() {
+    const MOST: usize = 10_000;
+    let host = Host::with(Limits { in_flight: MOST, streams: 20_000, ..Limits::default() });
+    let mut caller = Caller::connect(&host.address()).await;
+    let mut answers = vec![];
+    for _ in 0..MOST / 2 {
+        answers.push(caller.call(b"cancelled").await);
+        answers.push(caller.call_within(b"expired", "1S").await);
+    }
+    until("all calls", || host.count("calls") == MOST as u64).await;
+    for answer in answers.into_iter().step_by(2) {
+        answer.cancel();
+    }
+    until("all to be over", || host.count("cancelled") + host.count("expired") == MOST as u64).await;
+    let mut more = vec![];
+    for _ in 0..MOST {
+        more.push(caller.call(b"more").await);
+    }
+    let calls = host.calls(MOST).await;
+    assert!(calls.iter().all(|call| call.message == "more"));
+    // Statuses alone: h2's client ends a connection with so many small messages that nobody has read yet.
+    for call in calls {
+        host.fail(call, Failure::new(Code::NotFound, ""));
+    }
+    for answer in more {
+        assert_eq!(answer.end().await.status, Some(5));
+    }
+    assert_eq!((host.count("shed"), host.server.in_flight()), (0, 0));
+}
+
+#[tokio::test]
+async fn one_in_sixteen_places_is_enough_to_look_for_calls_that_are_over() {
+    let host = Host::with(Limits { in_flight: 160, ..Limits::default() });
+    let mut caller = Caller::connect(&host.address()).await;
+    let mut answers = vec![];
+    for _ in 0..160 {
+        answers.push(caller.call(b"waits").await);
+    }
+    until("all calls", || host.queue.len() == 160).await;
+    for round in 1..=3 {
+        for answer in answers.drain(..10) {
+            answer.cancel();
+        }
+        host.counts("cancelled", round * 10).await;
+        for _ in 0..10 {
+            answers.push(caller.call(b"next").await);
+        }
+        until("ten more", || host.count("calls") == 160 + round * 10).await;
+    }
+    assert_eq!((host.count("shed"), host.queue.len(), host.server.in_flight()), (0, 160, 160));
 }
 
 #[tokio::test]

@@ -17,6 +17,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 pub const METHODS: [&str; 2] = ["/a.B/First", "/a.B/Second"];
+/// Its index is 2.
+pub const STREAM: &str = "/a.B/Stream";
 
 /// How long anything may take that has to happen.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -36,7 +38,8 @@ pub async fn until(what: &str, mut condition: impl FnMut() -> bool) {
 
 pub fn config(limits: Limits, tls: Option<Tls>) -> Config {
     let methods = METHODS.map(String::from).to_vec();
-    Config { listen: vec!["127.0.0.1:0".into()], reuse_port: false, methods, tls, limits }
+    let streams = vec![STREAM.into()];
+    Config { listen: vec!["127.0.0.1:0".into()], reuse_port: false, methods, streams, tls, limits }
 }
 
 pub struct Host {
