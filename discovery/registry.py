@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from heapq import nsmallest
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from immutables import Map
 
@@ -19,12 +20,16 @@ from discovery.explain import Seen, Source, Witness
 from discovery.guard import lost_ports, serves, without_losses
 from discovery.left_out import NONE_LEFT_OUT, LeftOut, LeftOuts, Reason
 from discovery.merge import NO_SHARES, Account, Conflict, Described, Merged, merged
-from discovery.outcome import Outcome, outcome
+from discovery.outcome import Outcome, outcome, place
 from discovery.weights import Shares
 from mesh.service import Service, ServiceName
 
 Changes = Mapping[ServiceName, Service | None]
 """Whole values of the services that changed; None: the service is gone."""
+
+
+_NAMED: Final = 3
+"""Instances of a service that are named where all cannot be."""
 
 
 class Evidence(StrEnum):
@@ -52,7 +57,8 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """Times in Unix seconds. `synced_at`: the last answer. `stale_since`: None while the source is heard.
+    """Times in Unix seconds. `synced_at`: the last answer. `stale_since`: None while the source is heard. `endpoints`
+    are those that proxies get.
 
     `emptied`: the source says nothing at all, and what it said before is held.
     """
@@ -193,6 +199,9 @@ class Registry:
         self._conflicts: dict[ServiceName, tuple[Conflict, ...]] = {}
         self._left_out: dict[ServiceName, frozenset[_Lost]] = {}
         self._counts: Counter[tuple[str, Reason]] = Counter()
+        self._words: dict[ServiceName, tuple[str, ...]] = {}
+        self._unused: dict[ServiceName, Counter[str]] = {}
+        self._unused_of: Counter[str] = Counter()
         self._default_shares = _checked(shares) if shares else NO_SHARES
         self._shares: dict[ServiceName, Shares] = {}
 
@@ -231,7 +240,7 @@ class Registry:
             replace(
                 feed.status,
                 services=len(feed.services),
-                endpoints=feed.endpoints,
+                endpoints=feed.endpoints - self._unused_of[feed.name],
                 held=MappingProxyType(dict(sorted(feed.held.items()))),
                 emptied=feed.emptied,
             )
@@ -241,6 +250,18 @@ class Registry:
     def left_out_counts(self) -> Mapping[tuple[str, Reason], int]:
         """How many instances each source has that are not used, by (source, reason); none of 0."""
         return MappingProxyType(dict(self._counts))
+
+    def left_out_words(self, name: ServiceName) -> tuple[str, ...]:
+        """The instances of a service that are not used, as `pod shop/checkout-9 (no-such-port)`: the first few, and
+        how many more. The identical value while they are the same."""
+        lost = self._left_out.get(name)
+        if lost is None:
+            return ()
+        if name not in self._words:
+            words = {f"{one.instance or place(one.address, one.port)} ({one.reason})" for _, one in lost}
+            more = (f"and {len(words) - _NAMED} more",) if len(words) > _NAMED else ()
+            self._words[name] = (*nsmallest(_NAMED, words), *more)
+        return self._words[name]
 
     def weigh(self, changes: Mapping[ServiceName, Mapping[str, int] | None]) -> None:
         """The shares of the sources for these services, in any unit; None: those that are there by default.
@@ -312,12 +333,18 @@ class Registry:
 
     def _note_left_out(self, name: ServiceName, whole: Merged | None) -> list[LeftOut]:
         """Keeps what is left out of the service now; what was not before."""
+        unused = Counter(one.origin for one in whole.accounts if one.given is None) if whole is not None else None
+        self._unused_of.subtract(self._unused.pop(name, ()))
+        if unused:
+            self._unused[name] = unused
+            self._unused_of.update(unused)
         lost = {_Lost(feed.name, one) for feed in self._feeds.values() for one in feed.left_out.get(name, ())}
         if whole is not None:
             lost |= {_lost(account) for account in whole.accounts if account.given is None}
         before = self._left_out.get(name, frozenset())
         if lost == before:
             return []
+        self._words.pop(name, None)
         for one in before - lost:
             key = one.source, one.left_out.reason
             self._counts[key] -= 1

@@ -22,6 +22,7 @@ from mesh.service import Service, ServiceName
 from operator_files.last_good import Entry, LastGood, Reading
 from operator_files.problem import Problem, in_order
 from routes.admission import Admission, Claim, Claims, admit, refusal_problems
+from routes.checks.finding import LeftOut, nobody
 from routes.checks.found import discovered_problems
 from routes.parse import OPEN_SCOPE, Content, Parsed, Scope, parse
 
@@ -107,18 +108,30 @@ class RouteBook:
         return self._files.entries
 
     def against(
-        self, services: Mapping[ServiceName, Service], *, strict: bool = False, paths: Collection[str] | None = None
+        self,
+        services: Mapping[ServiceName, Service],
+        *,
+        strict: bool = False,
+        paths: Collection[str] | None = None,
+        left_out: LeftOut = nobody,
     ) -> tuple[Problem, ...]:
         """Warnings about what the versions in force (of `paths`; None: all) name and nobody has discovered.
 
-        `strict`: what would send requests to nobody is an error, as it is in an edit of what is in force.
+        `strict`: what would send requests to nobody is an error, as it is in an edit of what is in force. `left_out`:
+        instances that are known and not among the services' endpoints.
         """
         found: list[Problem] = []
         for path in self.entries if paths is None else paths:
             entry = self.entries[path]
             if entry.value is not None:
                 problems = discovered_problems(
-                    path, entry.good_text or "", entry.value, services, strict=strict, known=entry.problems
+                    path,
+                    entry.good_text or "",
+                    entry.value,
+                    services,
+                    strict=strict,
+                    known=entry.problems,
+                    left_out=left_out,
                 )
                 found += (_of_older(problem) for problem in problems) if entry.stale else problems
         return in_order(found)

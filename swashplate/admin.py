@@ -10,7 +10,7 @@ from aiohttp import web
 
 from swashplate import VERSION, metrics
 from swashplate.address import Address
-from swashplate.explain.reports import EndpointReport, RouteReport
+from swashplate.explain.reports import EndpointReport, RouteReport, ServiceReport
 from swashplate.explain.request import Request
 from swashplate.http_server import HttpServer
 
@@ -20,6 +20,7 @@ PAGES: Final = {
     "/metrics": "Prometheus metrics",
     "/status": "sources, files in error, and connected proxies, as JSON (what <code>swashplate status</code> shows)",
     "/explain/endpoint?of=INSTANCE": "what became of an instance: an address, or a pod's name, say",
+    "/explain/service?of=SERVICE": "a service's instances; without a name, those of any that get no requests",
     "/explain/route?target=HOST/PATH": "what becomes of a request: which rule takes it, and where it goes",
     "/ratelimit/rlconfig": "the limits in force, where limits are counted here",
     "/config?node=ID": "the Envoy configuration of a node, as JSON (what <code>swashplate render</code> shows)",
@@ -50,6 +51,8 @@ class Subject(Protocol):
         ...
 
     async def explain_endpoint(self, asked: str) -> EndpointReport: ...
+
+    async def explain_service(self, asked: str) -> ServiceReport: ...
 
     async def explain_route(self, request: Request, node_id: str | None, cluster: str | None) -> RouteReport: ...
 
@@ -94,6 +97,7 @@ class AdminServer:
                 web.get("/status", self._status),
                 web.get("/config", self._config),
                 web.get("/explain/endpoint", self._explain_endpoint),
+                web.get("/explain/service", self._explain_service),
                 web.get("/explain/route", self._explain_route),
                 web.post("/confirm", self._confirm),
             ]
@@ -150,6 +154,10 @@ class AdminServer:
         if not (asked := request.query.get("of", "").strip()):
             return _error(400, "say which instance: /explain/endpoint?of=ADDRESS, or a name")
         report = await self._subject.explain_endpoint(asked)
+        return web.Response(text=report.model_dump_json(), content_type="application/json")
+
+    async def _explain_service(self, request: web.Request) -> web.Response:
+        report = await self._subject.explain_service(request.query.get("of", "").strip())
         return web.Response(text=report.model_dump_json(), content_type="application/json")
 
     async def _explain_route(self, request: web.Request) -> web.Response:

@@ -20,7 +20,7 @@ from swashplate import VERSION
 from swashplate.address import Address, refuse_taken
 from swashplate.asked_service import AskedService
 from swashplate.composition import Composition
-from swashplate.explain.reports import EndpointReport, RouteReport
+from swashplate.explain.reports import EndpointReport, RouteReport, ServiceReport
 from swashplate.explain.request import Request
 from swashplate.explain.route import Question, explain_route
 from swashplate.limits_beside import LimitsBeside, serves_limits
@@ -46,6 +46,10 @@ from xds.translate.finding import Code, Finding
 from xds.translate.naming import EGRESS
 
 _GRPC: Final = "the node is a gRPC client without a proxy: this is an Envoy's answer, and gRPC knows less of routes"
+_UNCONNECTED: Final = (
+    "no node {node!r} is connected here (`swashplate status` lists those that are): this is what one of that name, "
+    "of the cluster {cluster!r}, would get"
+)
 _RAW: Final = "resource files change the routes of this node further; `swashplate render` has the outcome"
 _ASK_AGAIN_S: Final = 0.1
 _ORIGIN_KEPT_S: Final = 600.0
@@ -65,7 +69,9 @@ class ControlPlane:
         self._composition = Composition(settings, metrics, self._log)
         self._limits = self._limits_beside()
         asked = settings.ratelimit_service
-        self._asked = AskedService(asked, settings.identifier, self._log) if asked and is_generated(settings) else None
+        self._asked = (
+            AskedService(asked, settings.identifier, self._log) if asked and is_generated(settings) else None
+        )
         self._sources = Sources(settings, self._composition, self._store, self._log)
         if self._sources.stored:
             self._composition.take_as_origin()
@@ -249,10 +255,17 @@ class ControlPlane:
         report = await self._sources.explain_endpoint(asked)
         return report.model_copy(update={"server": self._settings.identifier})
 
+    async def explain_service(self, asked: str) -> ServiceReport:
+        """The instances of a service, or (without a name) those of any that are not used."""
+        report = await self._sources.explain_service(asked)
+        return report.model_copy(update={"server": self._settings.identifier})
+
     async def explain_route(self, request: Request, node_id: str | None, cluster: str | None) -> RouteReport:
         """What becomes of a request at a node: one that is connected, or another; without an id, one of nobody's."""
         node = self._node(node_id or cluster or "", cluster)
         notes: tuple[str, ...] = ()
+        if node_id and all(known.id != node_id for known in self._server.nodes()):
+            notes = (_UNCONNECTED.format(node=node_id, cluster=node.cluster),)
         if node.is_grpc:
             node, notes = replace(node, user_agent="", version=NEWEST_ENVOY), (_GRPC,)
         view = self._composition.generated_view(node)
@@ -260,7 +273,8 @@ class ControlPlane:
             notes += (_RAW,)
         caller = self._composition.caller_of(node)
         place = self._sources.place_of
-        question = Question(request, node, view, self._composition.mesh, caller, self._settings.namespace, place)
+        namespace, witness = self._settings.namespace, self._sources.registry.witness()
+        question = Question(request, node, view, self._composition.mesh, caller, namespace, place, witness)
         # In a thread, as for `config`; all of it is values that never change.
         report = await asyncio.to_thread(explain_route, question)
         return report.model_copy(update={"server": self._settings.identifier, "notes": (*report.notes, *notes)})

@@ -16,6 +16,7 @@ from operator_files import yaml
 from operator_files.folder import Folder
 from operator_files.problem import Problem
 from operator_files.store import LastGoodStore
+from routes.checks.finding import LeftOut, nobody
 from routes.discovered import Undiscovered
 from routes.parse import Scope
 from routes.source import KIND, Changes, RouteSource
@@ -42,12 +43,14 @@ class RouteSources:
         *,
         on_change: Callable[[Changes], None],
         unreadable: Callable[[str, str], None],
+        left_out: LeftOut = nobody,
     ) -> None:
-        """`on_change` gets the routes in force, `unreadable` a source's name and why it cannot be read."""
+        """`on_change` gets the routes in force, `unreadable` a source's name and why it cannot be read. `left_out`:
+        instances of a service that are known and not used."""
         self._settings, self._folders, self._log, self._shares = settings, folders, log, shares
         self._on_change, self._unreadable = on_change, unreadable
         self._precedence = RoutePrecedence((ROUTE_FILES, CONSUL_ROUTES, KUBERNETES))
-        self._undiscovered = {name: Undiscovered() for name in folders}
+        self._undiscovered = {name: Undiscovered(left_out) for name in folders}
         self._logs = {name: ProblemLog(log, name, lambda _: {}) for name in folders}
         self.by_name: dict[str, RouteSource] = {}
 

@@ -17,9 +17,10 @@ from operator_files.standing import Standing
 from operator_files.store import LastGoodStore
 from swashplate.composition import Composition
 from swashplate.consul_keys import lighthouse, route_keys
-from swashplate.explain.endpoint import explain_endpoint
-from swashplate.explain.reports import EndpointReport
+from swashplate.explain.endpoint import explain_endpoint, seen_of
+from swashplate.explain.reports import EndpointReport, ServiceReport
 from swashplate.explain.selections import selections
+from swashplate.explain.service import explain_service
 from swashplate.outage_log import OutageLog
 from swashplate.problem_log import naming
 from swashplate.raw_sources import RawSources
@@ -72,7 +73,13 @@ class Sources:
             folders[CONSUL_ROUTES] = keys
         shares = SourceShares(self.registry.sources, self.registry.weigh)
         self._routes = RouteSources(
-            settings, folders, log, shares, on_change=composition.routes_changed, unreadable=self._unreadable
+            settings,
+            folders,
+            log,
+            shares,
+            on_change=composition.routes_changed,
+            unreadable=self._unreadable,
+            left_out=self.registry.left_out_words,
         )
         self._raw = RawSources(settings, composition, store, log, self._unreadable)
         self._services.open()
@@ -149,11 +156,15 @@ class Sources:
         """What became of an instance: an address, or a name. Others get their turn while all there are are looked
         through."""
         witness = self.registry.witness()
-        seen = await asyncio.to_thread(witness.explain, asked)
+        seen = await asyncio.to_thread(seen_of, asked, witness, self._settings.namespace)
         near = () if seen else await asyncio.to_thread(witness.similar, asked)
         chosen = selections(self._settings)
         label = self._settings.kubernetes_pod_label if self._settings.kubernetes_pods else ""
-        return explain_endpoint(asked, seen, near, self._services.by_name, chosen, self._settings.namespace, label)
+        return explain_endpoint(asked, seen, near, self._services.by_name, chosen, label)
+
+    async def explain_service(self, asked: str) -> ServiceReport:
+        """The instances of a service, or (without a name) those of any that are not used."""
+        return await asyncio.to_thread(explain_service, asked, self.registry.witness(), self._settings.namespace)
 
     def published(self) -> None:
         """Proxies have been told of a change: tell the route files what is known, and the log what is missing."""

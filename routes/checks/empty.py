@@ -64,8 +64,9 @@ def worst(found: Sequence[Empty]) -> tuple[Finding, ...]:
     return tuple(empty.finding for empty in at.values())
 
 
-def labels_hint(subset: Subset, port: Port) -> str:
-    """The nearest labels that endpoints do have, and all values of the one that they lack."""
+def labels_hint(subset: Subset, port: Port, routes: ServiceRoutes) -> str:
+    """The nearest labels that endpoints do have, and all values of the one that they lack. What another subset
+    selects is never what was meant: to follow that would send one's requests to the other."""
     for key, wanted in sorted(subset.labels):
         values = sorted({value for endpoint in port.endpoints for name, value in endpoint.labels if name == key})
         if wanted in values:
@@ -74,9 +75,13 @@ def labels_hint(subset: Subset, port: Port) -> str:
             keys = sorted({name for endpoint in port.endpoints for name, _ in endpoint.labels})
             meant = _did_you_mean(nearest(key, keys))
             return f"{meant}no endpoint has a label `{key}`" + (f"; they have {_some(keys)}" if keys else "")
-        near = nearest(wanted, values)
+        others = {
+            value: other.name for other in routes.subsets for name, value in sorted(other.labels) if name == key
+        }
+        near = nearest(wanted, [value for value in values if value not in others])
         meant = _did_you_mean(None if near is None else f"{key}: {near}")
-        return f"{meant}endpoints have `{key}`: {_some(values)}"
+        shown = [f"{value} (`{others[value]}`)" if value in others else value for value in values]
+        return f"{meant}endpoints have `{key}`: {_some(shown)}"
     keys = [key for key, _ in sorted(subset.labels)]
     together = {
         ", ".join(f"{key}: {value}" for key, value in sorted(endpoint.labels) if key in keys)
@@ -114,7 +119,13 @@ def _of_subset(routes: ServiceRoutes, service: Service, subset: Subset) -> Findi
     if any(subset.labels <= endpoint.labels for endpoint in port.endpoints):
         return None
     message = f"no endpoint of `{routes.service}` has the labels of `{subset.name}` ({written_labels(subset.labels)})"
-    return Finding(codes.SUBSET_EMPTY, message, ("subsets", subset.name), labels_hint(subset, port))
+    return Finding(
+        codes.SUBSET_EMPTY,
+        message,
+        ("subsets", subset.name),
+        labels_hint(subset, port, routes),
+        lacking=routes.service,
+    )
 
 
 def _of_service(routes: ServiceRoutes, services: Services, index: int, to: ServiceRef) -> Finding | None:
@@ -137,7 +148,7 @@ def _of_service(routes: ServiceRoutes, services: Services, index: int, to: Servi
     if port.endpoints:
         return None
     message = f"the port `{to.port or port.name or port.number}` of `{to.service}` has no endpoints"
-    return Finding(codes.SERVICE_UNKNOWN, message, loc, "", forms)
+    return Finding(codes.SERVICE_UNKNOWN, message, loc, "", forms, to.service)
 
 
 def _no_port(routes: ServiceRoutes, service: Service) -> Finding:

@@ -1,6 +1,6 @@
 """What there is to say about a destination, before its place in the text is looked up."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from mesh.rule import ServiceRoutes
@@ -10,21 +10,34 @@ from operator_files.problem import Code, Problem, Severity
 from operator_files.validate import nearest
 from operator_files.yaml import Document, Loc
 
+LeftOut = Callable[[ServiceName], Sequence[str]]
+"""Instances of a service that are known and get no requests, each with its reason in a word: the identical value
+while they are the same."""
+
+
+def nobody(_: ServiceName) -> Sequence[str]:
+    """Where nothing is known of any."""
+    return ()
+
 
 class Finding(NamedTuple):
-    """`forms` are ways in which a destination may be written as the key of a split at `loc`."""
+    """`forms` are ways in which a destination may be written as the key of a split at `loc`. `lacking`: the service
+    of which endpoints are missing."""
 
     code: Code
     message: str
     loc: Loc
     fix: str = ""
     forms: tuple[str, ...] = ()
+    lacking: ServiceName | None = None
 
-    def problem(self, document: Document, severity: Severity) -> Problem:
+    def problem(self, document: Document, severity: Severity, left_out: LeftOut = nobody) -> Problem:
         """At its place in the text."""
         at = written_at(document, self.loc, self.forms)
         key = len(at) > len(self.loc)
-        return document.problem(self.code, self.message, at, fix=self.fix, key=key, severity=severity)
+        out = left_out(self.lacking) if self.lacking is not None else ()
+        message = f"{self.message}; left out: {', '.join(out)}" if out else self.message
+        return document.problem(self.code, message, at, fix=self.fix, key=key, severity=severity)
 
 
 def written_at(document: Document, loc: Loc, forms: tuple[str, ...]) -> Loc:

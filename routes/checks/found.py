@@ -10,7 +10,7 @@ from operator_files.problem import Problem, Severity
 from operator_files.yaml import Document, Loc
 from routes import codes
 from routes.checks.empty import empty_destinations, labels_hint, worst, written_labels
-from routes.checks.finding import Finding, forms_of, near_service, ports_hint
+from routes.checks.finding import Finding, LeftOut, forms_of, near_service, nobody, ports_hint
 
 
 def discovered_problems(
@@ -21,11 +21,13 @@ def discovered_problems(
     *,
     strict: bool = False,
     known: Collection[Problem] = (),
+    left_out: LeftOut = nobody,
 ) -> tuple[Problem, ...]:
     """What is to be said about subsets without endpoints, and services or ports that nobody has discovered.
 
     All are warnings; `strict`: requests that would go to nobody are errors. Nothing is said where one of the `known`
-    problems says already that the name is unknown. The text is read again only where there is something to say.
+    problems says already that the name is unknown. Where endpoints are missing, instances that are `left_out` are
+    named. The text is read again only where there is something to say.
     """
     found = tuple(findings(routes, services))
     document = yaml.parse(text, path) if found else None
@@ -33,7 +35,9 @@ def discovered_problems(
         return ()
     said = {problem.where for problem in known if problem.code == codes.UNKNOWN_DESTINATION.id}
     problems = (
-        finding.problem(document, Severity.ERROR if strict and _sends_to_nobody(finding) else Severity.WARNING)
+        finding.problem(
+            document, Severity.ERROR if strict and _sends_to_nobody(finding) else Severity.WARNING, left_out
+        )
         for finding in found
     )
     return tuple(problem for problem in problems if problem.where not in said)
@@ -89,7 +93,8 @@ def _subsets(routes: ServiceRoutes, port: Port) -> Iterator[Finding]:
         if not any(subset.labels <= endpoint.labels for endpoint in port.endpoints):
             labels = written_labels(subset.labels)
             message = f"no endpoint of the service has the labels of `{subset.name}` ({labels})"
-            yield Finding(codes.SUBSET_EMPTY, message, ("subsets", subset.name), labels_hint(subset, port))
+            hint = labels_hint(subset, port, routes)
+            yield Finding(codes.SUBSET_EMPTY, message, ("subsets", subset.name), hint, lacking=routes.service)
 
 
 def _destination(

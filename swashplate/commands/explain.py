@@ -10,17 +10,17 @@ from rich.console import RenderableType
 
 from swashplate import admin_client
 from swashplate.explain import text
-from swashplate.explain.reports import EndpointReport, RouteReport
+from swashplate.explain.reports import EndpointReport, RouteReport, ServiceReport
 from swashplate.options import with_settings
 from swashplate.output import PROBLEMS, UNUSABLE, complain, format_option, server_option, servers_or_default
 from swashplate.settings import Settings
 
-R = TypeVar("R", EndpointReport, RouteReport)
+R = TypeVar("R", EndpointReport, RouteReport, ServiceReport)
 
 
 @click.group(name="explain", short_help="Say why requests go where they go, and why instances get none.")
 def command() -> None:
-    """Ask a running server why a request goes where it goes, or what became of an instance."""
+    """Ask a running server why a request goes where it goes, or what became of the instances of a service."""
 
 
 @command.command(name="endpoint", short_help="What became of an instance: used, or left out and why.")
@@ -43,6 +43,28 @@ def endpoint(settings: Settings, servers: tuple[str, ...], output: str, instance
     reports = _asked(settings, servers, "/explain/endpoint", [("of", instance)], EndpointReport)
     _print(reports, output, text.of_endpoint)
     if not any(one.used for report in reports for one in report.seen):
+        raise click.exceptions.Exit(PROBLEMS)
+
+
+@command.command(name="service", short_help="All instances of a service, or all that are left out of any.")
+@with_settings("admin")
+@server_option
+@format_option("text", "json")
+@click.argument("name", required=False)
+def service(settings: Settings, servers: tuple[str, ...], output: str, name: str | None) -> None:
+    """List the instances of the service NAME (`checkout`, or `checkout.shop`): those that are left out first, each
+    with the reason, then those that are used, with the weight that their source says (and the one that proxies get,
+    where it is another), and what part of the requests each source gets. Without NAME, what is left out of any.
+
+    \b
+    swashplate explain service checkout.shop
+    swashplate explain service
+
+    Exit code 1 when nobody has the service, or none of its instances is used.
+    """
+    reports = _asked(settings, servers, "/explain/service", [("of", name or "")], ServiceReport)
+    _print(reports, output, text.of_service)
+    if name and not any(report.used for report in reports):
         raise click.exceptions.Exit(PROBLEMS)
 
 
@@ -72,7 +94,8 @@ def route(
     swashplate explain route checkout/orders
     swashplate explain route -X POST -H x-tester:1 'checkout:8080/orders?beta=1' --node web-1
 
-    Exit code 1 when the request would get an error: no service, no rule, no endpoint.
+    Exit code 1 when the request would get an error, always or by its share of a split: no service, no rule, no
+    endpoint.
     """
     query = [("target", target), ("method", method), *(("header", header) for header in headers)]
     query += [(name, value) for name, value in (("node", node), ("cluster", cluster)) if value]

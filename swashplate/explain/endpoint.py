@@ -2,52 +2,43 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from discovery.explain import Seen
+from discovery.explain import Witness
 from discovery.source import Source
+from swashplate.explain.instances import parts_of_sources, seen_report
 from swashplate.explain.reports import EndpointReport, SeenReport
 from swashplate.status import CONSUL, KUBERNETES, SERVICE_FILES
 
 
+def seen_of(asked: str, witness: Witness, namespace: str) -> tuple[SeenReport, ...]:
+    """All that it means; `namespace` is the default one."""
+    found = []
+    for one in witness.explain(asked):
+        share = None
+        if one.used and witness.shares_of(one.service):
+            others = (other for other in witness.seen(one.service) if other.service_port == one.service_port)
+            share = parts_of_sources(others).get(one.source)
+        found.append(seen_report(one, namespace, share))
+    return tuple(found)
+
+
 def explain_endpoint(
     asked: str,
-    seen: Sequence[Seen],
+    seen: Sequence[SeenReport],
     similar: Sequence[str],
     sources: Mapping[str, Source],
     selections: Mapping[str, tuple[str, ...]],
-    namespace: str,
     pod_label: str = "",
 ) -> EndpointReport:
     """`asked` is an address, with a port or not, or an instance's name; `seen` are those that it means, `similar`
     names that have it in them, where it means none. `selections` say, for each source, what of it is left out by
-    settings; `namespace` is the default one. `pod_label`: pods with it are read, not Services."""
+    settings. `pod_label`: pods with it are read, not Services."""
     if seen:
-        return EndpointReport(asked=asked, seen=tuple(_report(one, namespace) for one in seen))
+        return EndpointReport(asked=asked, seen=tuple(seen))
     watched = []
     for name, source in sources.items():
         watched.append(f"{name}: {'; '.join((source.place, *selections.get(name, ())))}")
     advice = [*_similar(asked, similar), *_checks(sources, selections, pod_label)]
     return EndpointReport(asked=asked, watched=tuple(watched), advice=tuple(advice))
-
-
-def _report(one: Seen, namespace: str) -> SeenReport:
-    return SeenReport(
-        source=one.source,
-        service=one.service.within(namespace),
-        service_port=one.service_port,
-        address=one.address,
-        port=one.port,
-        instance=one.instance,
-        used=one.used,
-        reason=str(one.reason or ""),
-        detail=one.detail,
-        health=str(one.health or ""),
-        weight=one.weight,
-        given=one.given,
-        zone="/".join(part for part in one.locality if part),
-        machine=one.node,
-        labels=dict(sorted(one.labels)),
-        held=one.held_since is not None,
-    )
 
 
 def _similar(asked: str, near: Sequence[str]) -> Iterator[str]:

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 
+from mesh.caller import Caller
 from mesh.service import ServiceName
 from operator_files.validate import nearest
 from swashplate.explain.request import Request
 from swashplate.explain.wire import Wire, virtual_hosts
 from xds.resources.snapshot import Snapshot
+from xds.translate.callers.names import full_name
 from xds.translate.ports import CalledPort
 from xds.translate.subject import Subject
 
@@ -25,6 +27,19 @@ def hints(request: Request, view: Snapshot, wire: Wire) -> Iterator[str]:
         words |= {domain for host in virtual_hosts(view) for domain in host.claims if ":" not in domain}
         near = nearest(name, words)
         yield f"did you mean {near}?" if near else "`swashplate explain endpoint` tells what is discovered, and where"
+
+
+def hints_of_caller(caller: Caller) -> Iterator[str]:
+    """For a node that is a caller: it sees its own hosts alone, whatever else there is."""
+    names = sorted({full_name(host) for host in caller.hosts} | {host.service for host in caller.hosts})
+    ports = [f"{one.name} (port {one.port})" for one in caller.frontends]
+    has = "; ".join(
+        part for part in (", ".join(names), "the load balancers " + ", ".join(ports) if ports else "") if part
+    )
+    yield (
+        f"the node is the caller {caller.cluster} of {caller.source}, and sees nothing but what is there: "
+        f"{has or 'nothing'}; for another name, add it there"
+    )
 
 
 def _of_namesake(subject: Subject, number: str, *, is_short: bool) -> Iterator[str]:

@@ -20,7 +20,8 @@ class TriedReport(_Report):
 
 class DestinationReport(_Report):
     """Where requests go. `percent` of them (for a mirror: copies). `endpoints` counts what may be chosen from, by
-    health and by zone."""
+    health and by zone; `sources` is what each source gets of these requests, in percent, where there are several.
+    `left_out`: where there is no endpoint, the service's instances that are not used, a line each."""
 
     to: str
     percent: float
@@ -28,6 +29,8 @@ class DestinationReport(_Report):
     endpoints: int
     health: dict[str, int] = {}
     zones: dict[str, int] = {}
+    sources: dict[str, float] = {}
+    left_out: tuple[str, ...] = ()
 
 
 class RouteReport(_Report):
@@ -58,7 +61,9 @@ class RouteReport(_Report):
 
     @property
     def failed(self) -> bool:
-        """Whether the request would get an error that no rule asks for."""
+        """Whether the request would get an error that no rule asks for, always or by its share of a split."""
+        if any(one.percent > 0 and not one.endpoints for one in self.destinations):
+            return True
         return self.status is not None and self.status >= 400 and not any(tried.responds for tried in self.tried)
 
 
@@ -67,8 +72,9 @@ class SeenReport(_Report):
     and `detail` (a sentence, with what to do) say why not.
 
     `service_port` is what callers dial, 0 where the instance is behind no port; `port` is the instance's own.
-    `weight` is what the source says, `given` what proxies get. `held`: the source does not have it any more, and that
-    waits to be confirmed.
+    `weight` is what the source says, `given` what proxies get: where sources have shares, all weights are such that
+    each source gets its own. `source_share` is that of this instance's source, in percent. `held`: the source does
+    not have it any more, and that waits to be confirmed.
     """
 
     source: str
@@ -83,6 +89,7 @@ class SeenReport(_Report):
     health: str = ""
     weight: int = 0
     given: int = 0
+    source_share: float | None = None
     zone: str = ""
     machine: str = ""
     labels: dict[str, str] = {}
@@ -96,4 +103,21 @@ class EndpointReport(_Report):
     asked: str
     seen: tuple[SeenReport, ...] = ()
     watched: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
+
+
+class ServiceReport(_Report):
+    """The instances of a service, those that are not used first; where none was asked for, those of any that are not.
+
+    `known`: there is such a service. `used` counts instances that are, `more` those that are not listed. `sources` is
+    what each source gets of the requests, in percent, where there are several. `advice`: what may have been meant.
+    """
+
+    server: str = ""
+    asked: str
+    known: bool = False
+    instances: tuple[SeenReport, ...] = ()
+    more: int = 0
+    used: int = 0
+    sources: dict[str, float] = {}
     advice: tuple[str, ...] = ()

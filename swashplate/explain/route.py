@@ -7,12 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from discovery.explain import Witness
 from mesh.caller import Caller
 from mesh.mesh import Mesh
 from mesh.rule import Forward, Redirect, Respond, Rule
 from mesh.service import Health
 from mesh.split import TOTAL, Destination
-from swashplate.explain.hints import hints
+from swashplate.explain.hints import hints, hints_of_caller
+from swashplate.explain.instances import left_out_lines, parts_of_sources, used_at
 from swashplate.explain.matching import Verdict, habits_of, verdict
 from swashplate.explain.policies import answered, details, redirected
 from swashplate.explain.reports import DestinationReport, RouteReport, TriedReport
@@ -24,13 +26,16 @@ from xds.resources.snapshot import Snapshot
 
 _GOOD: Final = (Health.HEALTHY, Health.DEGRADED)
 _NONE: Final = "`no healthy upstream`"
+NOBODY: Final = Witness((), {}, {})
+"""No source has anything."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """A request of a node, and all that the answer is made of: the `view` is one with its virtual hosts in the table.
 
-    `caller` is the one that the node is, if it has one's view; `namespace` is the default one.
+    `caller` is the one that the node is, if it has one's view; `namespace` is the default one. `witness` knows what
+    sources have, used or not.
     """
 
     request: Request
@@ -40,6 +45,7 @@ class Question:
     caller: Caller | None
     namespace: str
     place: Place
+    witness: Witness = NOBODY
 
 
 def explain_route(question: Question) -> RouteReport:
@@ -51,7 +57,9 @@ def explain_route(question: Question) -> RouteReport:
     if taker is None:
         who = f"the node {node.id} (cluster {node.cluster or 'unknown'})" if node.id else "nodes of no service"
         answer = f"404: no service has the host {request.host} for {who}"
-        return _with(start, answer=answer, status=404, notes=tuple(hints(request, question.view, wire)))
+        caller = question.caller
+        said = hints_of_caller(caller) if caller is not None else hints(request, question.view, wire)
+        return _with(start, answer=answer, status=404, notes=tuple(said))
     start = _with(
         start,
         domain=taker.found.domain,
@@ -90,7 +98,7 @@ def _by_rules(question: Question, taker: Taker, start: RouteReport) -> RouteRepo
         )
         if said.taken:
             notes = (*start.notes, *_notes(taker, rule, said))
-            return _taken(taker, rule, _with(start, tried=tuple(tried), notes=notes))
+            return _taken(question, taker, rule, _with(start, tried=tuple(tried), notes=notes))
     answer = "404: no rule takes the request, and there is none that takes everything"
     return _with(start, answer=answer, status=404, tried=tuple(tried))
 
@@ -102,7 +110,7 @@ def _notes(taker: Taker, rule: Rule, said: Verdict) -> Iterable[str]:
         yield "a patch of the route file changes this route further; `swashplate render` has the outcome"
 
 
-def _taken(taker: Taker, rule: Rule, report: RouteReport) -> RouteReport:
+def _taken(question: Question, taker: Taker, rule: Rule, report: RouteReport) -> RouteReport:
     report = _with(report, details=tuple(details(rule, taker.protocol)))
     match rule.action:
         case Redirect() as redirect:
@@ -111,15 +119,19 @@ def _taken(taker: Taker, rule: Rule, report: RouteReport) -> RouteReport:
             return _with(report, answer=answered(respond), status=respond.status, body=respond.body)
         case Forward() as forward:
             shares = [(share.to, share.share * 100 / TOTAL) for share in forward.split.shares]
-            destinations = tuple(_destination(taker, to, part) for to, part in shares)
-            mirrors = tuple(_destination(taker, mirror.to, float(mirror.percent)) for mirror in forward.mirrors)
+            destinations = tuple(_destination(question, taker, to, part) for to, part in shares)
+            copies = ((mirror.to, float(mirror.percent)) for mirror in forward.mirrors)
+            mirrors = tuple(_destination(question, taker, to, part) for to, part in copies)
             answer = forwarded(destinations)
             status = 503 if answer.startswith("503") else None
             return _with(report, answer=answer, status=status, destinations=destinations, mirrors=mirrors)
 
 
-def _destination(taker: Taker, to: Destination, percent: float) -> DestinationReport:
+def _destination(question: Question, taker: Taker, to: Destination, percent: float) -> DestinationReport:
     behind = taker.behind(to)
+    seen = question.witness.seen(behind.service)
+    parts = parts_of_sources(used_at(seen, {(one.address, one.port) for one in behind.endpoints}))
+    several = len({one.source for one in seen}) > 1
     return DestinationReport(
         to=behind.said,
         percent=percent,
@@ -127,6 +139,8 @@ def _destination(taker: Taker, to: Destination, percent: float) -> DestinationRe
         endpoints=len(behind.endpoints),
         health=dict(by_health(behind.endpoints)),
         zones=dict(by_zone(behind.endpoints)),
+        sources=dict(parts) if several else {},
+        left_out=() if behind.endpoints else left_out_lines(seen),
     )
 
 
@@ -144,8 +158,18 @@ def forwarded(destinations: Iterable[DestinationReport]) -> str:
         part = shown(sum(one.percent for one in empty))
         return f"{where}; {part} get 503 {_NONE}: there is no endpoint in {_clusters(empty)}"
     if poor := [one for one in live if not any(one.health.get(str(health)) for health in _GOOD)]:
-        return f"{where}; no endpoint is healthy in {_clusters(poor)}, so the others are used"
+        return (
+            f"{where}; no endpoint is healthy in {_healths(poor)}: those that are not get the requests all the same"
+        )
     return where
+
+
+def _healths(destinations: Iterable[DestinationReport]) -> str:
+    """`checkout/stable (2 draining)`."""
+    return ", ".join(
+        f"{one.cluster} ({', '.join(f'{count} {health}' for health, count in one.health.items())})"
+        for one in destinations
+    )
 
 
 def _clusters(destinations: Iterable[DestinationReport]) -> str:

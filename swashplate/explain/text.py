@@ -8,12 +8,21 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from swashplate.explain.reports import DestinationReport, EndpointReport, RouteReport, SeenReport, TriedReport
+from discovery.outcome import place
+from swashplate.explain.reports import (
+    DestinationReport,
+    EndpointReport,
+    RouteReport,
+    SeenReport,
+    ServiceReport,
+    TriedReport,
+)
 from swashplate.explain.route import shown
 from swashplate.outside_text import escaped
 from swashplate.text_table import columns
 
 _WIDEST = 10_000
+_NAMED = 5
 
 
 def show(parts: Iterable[RenderableType], out: IO[str]) -> None:
@@ -39,6 +48,7 @@ def of_route(report: RouteReport) -> Iterator[RenderableType]:
     for words, destinations in (("to", report.destinations), ("copies to", report.mirrors)):
         if destinations:
             yield _destinations(words, destinations)
+            yield from _left_out(destinations)
     for line in report.details:
         yield _text(f"  {line}")
     for line in report.notes:
@@ -54,7 +64,8 @@ def _tried(tried: TriedReport) -> Iterator[Text]:
 
 
 def _destinations(words: str, destinations: Iterable[DestinationReport]) -> Table:
-    table = columns(f"  {words.upper()}", "SHARE", "CLUSTER", "ENDPOINTS", "HEALTH", "ZONES")
+    several = ("SOURCES",) if any(one.sources for one in destinations) else ()
+    table = columns(f"  {words.upper()}", "SHARE", "CLUSTER", "ENDPOINTS", "HEALTH", "ZONES", *several)
     for one in destinations:
         table.add_row(
             _text(f"  {one.to}"),
@@ -63,8 +74,23 @@ def _destinations(words: str, destinations: Iterable[DestinationReport]) -> Tabl
             Text(str(one.endpoints), style="" if one.endpoints else "red"),
             _text(_counts(one.health)),
             _text(_counts(one.zones)),
+            *((_text(_parts(one.sources) or "-"),) if several else ()),
         )
     return table
+
+
+def _left_out(destinations: Iterable[DestinationReport]) -> Iterator[Text]:
+    """Once for each instance, though several destinations may lack it."""
+    lines = dict.fromkeys(line for one in destinations for line in one.left_out)
+    for line in tuple(lines)[:_NAMED]:
+        yield _text(f"  left out: {line}", style="yellow")
+    if len(lines) > _NAMED:
+        yield _text(f"  and {len(lines) - _NAMED} more: `swashplate explain service NAME` lists all", style="yellow")
+
+
+def _parts(sources: dict[str, float]) -> str:
+    """`consul 90%, kubernetes 10%`."""
+    return ", ".join(f"{source} {shown(part)}" for source, part in sources.items())
 
 
 def _counts(counts: dict[str, int]) -> str:
@@ -96,6 +122,8 @@ def _seen(one: SeenReport) -> Iterator[Text]:
         yield _text(f"  {one.detail}")
     if one.used:
         weight = f"weight {one.weight}" if one.weight == one.given else f"weight {one.weight}, given {one.given}"
+        if one.source_share is not None:
+            weight += f", so that {one.source} gets {shown(one.source_share)} of the requests"
         facts = [
             one.health,
             weight,
@@ -107,6 +135,42 @@ def _seen(one: SeenReport) -> Iterator[Text]:
         yield _text(f"  labels: {', '.join(f'{key}={value}' for key, value in one.labels.items())}")
     if one.held:
         yield _text(f"  {one.source} takes something of this service away; held until confirmed", style="yellow")
+
+
+def of_service(report: ServiceReport) -> Iterator[RenderableType]:
+    """A line of what there is, and a table of the instances."""
+    out = len(report.instances) + report.more - report.used
+    if report.asked and not (report.known or report.instances):
+        yield _text(f"{report.asked}: no source has such a service", style="bold red")
+        yield from (_text(f"  {line}", style="yellow") for line in report.advice)
+        return
+    if report.asked:
+        parts = f"; {_parts(report.sources)} of the requests" if report.sources else ""
+        yield _text(f"{report.asked}: {report.used} used, {out} left out{parts}")
+    else:
+        yield _text(f"{out} left out of all services")
+    if report.instances:
+        yield _instances(report.instances, with_service=not report.asked)
+    if report.more:
+        yield _text(f"and {report.more} more, which are not listed")
+
+
+def _instances(instances: Iterable[SeenReport], *, with_service: bool) -> Table:
+    service = ("SERVICE",) if with_service else ()
+    table = columns(*service, "INSTANCE", "ADDRESS", "SOURCE", "PORT", "STATE", "WEIGHT", "")
+    for one in instances:
+        labels = ", ".join(f"{key}={value}" for key, value in one.labels.items())
+        table.add_row(
+            *((_text(one.service),) if with_service else ()),
+            _text(one.instance or "-"),
+            _text(place(one.address, one.port) or "-"),
+            _text(one.source),
+            str(one.service_port or "-"),
+            Text(escaped(one.health if one.used else one.reason), style="" if one.used else "red"),
+            (str(one.weight) if one.weight == one.given else f"{one.weight} ({one.given})") if one.used else "-",
+            _text("; ".join(filter(None, (one.detail, labels)))),
+        )
+    return table
 
 
 def _text(text: str, style: str = "") -> Text:

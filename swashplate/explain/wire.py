@@ -16,11 +16,13 @@ from xds.translate.subject import Subject
 
 
 class Behind(NamedTuple):
-    """What a destination means: as its file says it, its cluster, and that cluster's endpoints."""
+    """What a destination means: as its file says it, its cluster, and that cluster's endpoints, which are of
+    `service`."""
 
     said: str
     cluster: str
     endpoints: tuple[Endpoint, ...]
+    service: ServiceName
 
 
 class Wire:
@@ -57,12 +59,12 @@ class Wire:
             target = self.subject(to.service)
             found = find(target.ports, to.port)
             endpoints = endpoints_of(target.service, found) if found is not None else ()
-            return Behind(self._said(to), self._cluster_of_service(to), endpoints)
+            return Behind(self._said(to), self._cluster_of_service(to), endpoints, to.service)
         assert subject is not None
         assert port is not None
         labels = subject.subsets().get(to.subset)
         endpoints = () if labels is None else selected(endpoints_of(subject.service, port), labels)
-        return Behind(to.subset, subject.cluster_of(port, to), endpoints)
+        return Behind(to.subset, subject.cluster_of(port, to), endpoints, subject.name)
 
     def _said(self, to: ServiceRef) -> str:
         name = to.service.within(self.namespace)

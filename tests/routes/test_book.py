@@ -211,7 +211,7 @@ class TestRequestsToNobody:
             "a.yaml:3:16: error R030: no endpoint of `a.default` has the labels of `old` (v: 11), and rule `main` "
             "gives it 95%; the edit is taken as soon as there is such an endpoint\n"
             "  subsets: {old: {v: '11'}, new: {v: '2'}}\n                 ^^^^^^^^^\n"
-            "  fix: did you mean `v: 1`? endpoints have `v`: 1, 2"
+            "  fix: did you mean `v: 1`? endpoints have `v`: 1, 2 (`new`)"
         ]
         there = dict(known(a="12"))
         there[name("a")] = Service(

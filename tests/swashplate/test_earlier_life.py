@@ -34,7 +34,7 @@ def test_what_was_heard_or_has_nothing_says_nothing(freshness: Freshness) -> Non
 
 def test_explain_says_that_an_earlier_life_is_served() -> None:
     sources = {"kubernetes": source(Freshness(stored=True, error="it does not answer"))}
-    advice = explain_endpoint("nobody", (), (), sources, {}, "default").advice
+    advice = explain_endpoint("nobody", (), (), sources, {}).advice
     assert advice[0] == (
         "kubernetes has not been heard since the start, and what an earlier life knew of it is served: "
         "it does not answer"

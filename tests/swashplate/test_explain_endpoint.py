@@ -1,13 +1,12 @@
 """`explain endpoint`: what became of every instance that was asked for, by the admin server and by the command."""
 
-import asyncio
 import json
 from io import StringIO
 from pathlib import Path
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from discovery.left_out import LeftOut, Reason
 from discovery.registry import Evidence
@@ -15,6 +14,7 @@ from swashplate.admin import AdminServer
 from swashplate.cli import main
 from swashplate.explain import text
 from swashplate.explain.reports import EndpointReport
+from tests.swashplate.invoking import invoked
 from tests.swashplate.registries import Registries, a_service
 from tests.swashplate.site import Running, Site, until
 
@@ -141,18 +141,6 @@ async def test_the_admin_server_answers_both_kinds(site: Site, registries: Regis
                 refused = await client.get(path)
                 assert refused.status == 400
                 assert error in (await refused.json())["error"]
-
-
-async def invoked(here: Running, *arguments: str) -> Result:
-    """The command, at an admin server in front of the control plane; in a thread, for it has a loop of its own."""
-
-    server = TestServer(AdminServer(here.plane, here.metrics).application())
-    await server.start_server()
-    try:
-        command = [*arguments, "--server", f"127.0.0.1:{server.port}"]
-        return await asyncio.to_thread(CliRunner().invoke, main, command)
-    finally:
-        await server.close()
 
 
 async def test_commands_say_it_and_end_with_1_where_something_is_wrong(site: Site, registries: Registries) -> None:

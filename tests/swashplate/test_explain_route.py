@@ -89,7 +89,7 @@ def test_rules_before_the_one_that_takes_it_say_why_they_do_not() -> None:
         ("main", "checkout.yaml:12", True, ()),
     ]
     assert report.answer == "forwarded by split: 90% to stable, 10% to canary; no endpoint is healthy in " + (
-        "checkout/canary, so the others are used"
+        "checkout/canary (1 draining): those that are not get the requests all the same"
     )
     assert [(one.to, one.percent, one.cluster, one.health, one.zones) for one in report.destinations] == [
         ("stable", 90, "checkout/stable", {"healthy": 2}, {"eu/a": 1, "eu/b": 1}),
@@ -102,7 +102,7 @@ def test_it_reads_as_a_story() -> None:
     assert said(ask(mesh(CHECKOUT, SPLIT), "checkout/admin")) == (
         "GET checkout/admin, from n (cluster web)\n"
         "  forwarded by split: 90% to stable, 10% to canary; "
-        "no endpoint is healthy in checkout/canary, so the others are used\n"
+        "no endpoint is healthy in checkout/canary (1 draining): those that are not get the requests all the same\n"
         "  host: checkout is checkout, port 80 (http1), checkout.yaml\n"
         "  rule admin (checkout.yaml:10): no; there is no header x-staff\n"
         "  rule posts (checkout.yaml:11): no; the method GET is not POST; or the path /admin is not /old or below\n"
@@ -134,7 +134,7 @@ def test_no_endpoint_is_a_503_for_the_share_that_goes_there() -> None:
     some = mesh(service("checkout", endpoint("10.0.0.1", version="v1")), SPLIT)
     report = ask(some, "checkout")
     assert report.answer.endswith("10% get 503 `no healthy upstream`: there is no endpoint in checkout/canary")
-    assert (report.status, report.failed) == (None, False)
+    assert (report.status, report.failed) == (None, True)
     none = ask(mesh(service("checkout"), SPLIT), "checkout")
     assert none.answer == "503 `no healthy upstream`: there is no endpoint in checkout/stable, checkout/canary"
     assert (none.status, none.failed) == (503, True)
@@ -294,7 +294,12 @@ def test_a_caller_has_its_own_routing(host: str) -> None:
 
 
 def test_a_caller_sees_nothing_else() -> None:
-    assert ask(a_caller(), "checkout", cluster="my-stack").status == 404
+    report = ask(a_caller(), "checkout", cluster="my-stack")
+    assert report.status == 404
+    assert report.notes == (
+        "the node is the caller my-stack of consul:lighthouse/discovery/v1/my-stack, and sees nothing but what is "
+        "there: howdy, howdy.x.dev; the load balancers public (port 8080); for another name, add it there",
+    )
     assert ask(a_caller(), "checkout", cluster="web").status is None
     assert ask(a_caller(), "howdy", cluster="web").status == 404
 
@@ -308,6 +313,18 @@ def test_what_is_no_request_is_refused(target: str) -> None:
 def test_what_is_no_header_is_refused() -> None:
     with pytest.raises(ValueError, match="write name:value"):
         Request.parse("x", headers=["nothing"])
+
+
+async def test_a_node_that_is_not_connected_is_told(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    site.write_all()
+    async with site.running() as here, here.client("web-1") as client:
+        await client.send(types.CLUSTER)
+        await client.receive()
+        notes = (await here.plane.explain_route(Request.parse("checkout"), "nobody", None)).notes
+        assert notes[-1].startswith("no node 'nobody' is connected here")
+        for node in ("web-1", None):
+            assert not (await here.plane.explain_route(Request.parse("checkout"), node, None)).notes
 
 
 async def test_a_running_server_tells_the_line_of_the_rule_in_force(tmp_path: Path) -> None:
