@@ -76,9 +76,9 @@ class GrpcioHost:
         await self._server.stop(grace_s)
 
     def _bind(self) -> int:
-        if self._tls is None:
+        if self._tls is None or self._watch is None:
             return self._server.add_insecure_port(self._listen)
-        self._reload(self._tls.read())
+        self._reload(self._watch.first())
         credentials = grpc.dynamic_ssl_server_credentials(
             self._certificates, self._newest, require_client_authentication=self._tls.client_ca is not None
         )

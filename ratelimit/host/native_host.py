@@ -50,7 +50,6 @@ class NativeHost:
         self._gate = gate
         self._listen = listen
         self._limits = limits
-        self._tls = tls
         self._reuse_port = reuse_port
         self._beside = tuple((beside or {}).items())
         self._watch = TlsWatch(tls, self._reload, on_tls) if tls is not None else None
@@ -78,7 +77,7 @@ class NativeHost:
             self._host = grpchost.Host(
                 listen=self._listen,
                 methods=[PATH, *(path for path, _ in self._beside)],
-                tls=_tls(self._tls.read()) if self._tls is not None else None,
+                tls=_tls(self._watch.first()) if self._watch is not None else None,
                 limits=_limits(self._limits),
                 reuse_port=self._reuse_port,
             )

@@ -30,14 +30,10 @@ class TlsFiles:
     client_ca: Path | None = None
 
     def read(self) -> TlsMaterial:
-        """What the files hold now. Raises TlsError."""
+        """What the files hold now, which is never a part of one edit and a part of another. Raises TlsError."""
         named = ", ".join(str(path) for path in (self.certificates, self.key, self.client_ca) if path is not None)
         try:
-            found = TlsMaterial(
-                self.certificates.read_bytes(),
-                self.key.read_bytes(),
-                self.client_ca.read_bytes() if self.client_ca else None,
-            )
+            found = self._bytes()
             if b"ENCRYPTED" in found.key:
                 raise ValueError("the key is encrypted: store it without a password")
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -45,6 +41,16 @@ class TlsFiles:
             context.load_cert_chain(self.certificates, self.key, password="")
             if found.client_ca is not None:
                 context.load_verify_locations(cadata=found.client_ca.decode("ascii"))
+            if self._bytes() != found:
+                # What was checked, which Python reads by itself, may be neither of the two.
+                raise ValueError("the files are being replaced")
         except (OSError, ValueError) as error:
             raise TlsError(f"TLS of the rate limit service: {error} (of {named})") from error
         return found
+
+    def _bytes(self) -> TlsMaterial:
+        return TlsMaterial(
+            self.certificates.read_bytes(),
+            self.key.read_bytes(),
+            self.client_ca.read_bytes() if self.client_ca else None,
+        )

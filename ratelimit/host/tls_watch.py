@@ -25,9 +25,13 @@ class TlsWatch:
         self._said = ""
         self._next: asyncio.TimerHandle | None = None
 
-    def start(self) -> None:
-        """The host has what the files hold now."""
+    def first(self) -> TlsMaterial:
+        """For the host to begin with: what is looked for is anything else. Raises TlsError."""
         self._seen = self._files.read()
+        return self._seen
+
+    def start(self) -> None:
+        """After `first`."""
         self._schedule()
 
     def stop(self) -> None:

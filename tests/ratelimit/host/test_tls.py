@@ -1,6 +1,7 @@
 """TLS of a host, whichever it is: who is let in, and certificates that are replaced."""
 
 import shutil
+import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,49 @@ async def test_a_replaced_certificate_is_what_new_connections_get(
         async with dial(secure, "rotated.internal") as new:
             assert await calling(new)(b"z", timeout=20) == b"z"
         assert await calling(old)(b"x", timeout=20) == b"x"
+
+
+async def test_files_that_are_replaced_while_they_are_read_are_read_again(
+    secure: Site, files: TlsFiles, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else what was checked would not be what is served: a new certificate with the old key."""
+    load = ssl.SSLContext.load_cert_chain
+
+    def replaced_just_now(*arguments: Any, **more: Any) -> None:
+        shutil.copy(FILES / "rotated.key", files.key)
+        load(*arguments, **more)
+
+    shutil.copy(FILES / "rotated.pem", files.certificates)
+    assert secure.host._watch is not None
+    with monkeypatch.context() as patched:
+        patched.setattr(ssl.SSLContext, "load_cert_chain", replaced_just_now)
+        secure.host._watch.look()
+    assert "are being replaced" in said[0]
+    async with dial(secure, "secure.internal") as channel:
+        assert await calling(channel)(b"x", timeout=20) == b"x"
+    secure.host._watch.look()
+    assert said[1:] == [""]
+    async with dial(secure, "rotated.internal") as channel:
+        assert await calling(channel)(b"x", timeout=20) == b"x"
+
+
+async def test_files_that_are_replaced_while_it_starts_are_taken(kind: Kind, files: TlsFiles) -> None:
+    site = Site(kind, tls=files)
+    site.core.echoes = True
+    assert site.host._watch is not None
+    start = site.host._watch.start
+
+    def replaced_just_now() -> None:
+        for suffix, file in (("key", files.key), ("pem", files.certificates)):
+            shutil.copy(FILES / f"rotated.{suffix}", file)
+        start()
+
+    site.host._watch.start = replaced_just_now  # type: ignore[method-assign]
+    await site.start()
+    site.host._watch.look()
+    async with dial(site, "rotated.internal") as channel:
+        assert await calling(channel)(b"x", timeout=20) == b"x"
+    await site.host.stop(0)
 
 
 async def test_only_callers_with_a_certificate_are_let_in_where_they_are_asked_for_one(
