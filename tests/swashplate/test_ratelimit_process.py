@@ -85,6 +85,25 @@ async def serving(site: Site, *arguments: str) -> AsyncIterator[Server]:
         process._transport.close()  # type: ignore[attr-defined]
 
 
+async def test_who_does_not_speak_tls_writes_nothing_to_the_log(site: Site) -> None:
+    files = Path(__file__).parents[1] / "e2e" / "tls"
+    tls = ("--tls-cert", str(files / "server.pem"), "--tls-key", str(files / "server.key"))
+    async with serving(site, "--host", "grpcio", *tls) as server:
+        host, _, port = server.listen.rpartition(":")
+        for said in (b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01 no", b""):
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(said)
+            writer.write_eof()
+            with contextlib.suppress(ConnectionError):
+                await reader.read()
+            writer.close()
+        server.process.send_signal(signal.SIGTERM)
+        await server.ended()
+        assert server.process.stderr is not None
+        rest = (await server.process.stderr.read()).decode().splitlines()
+    assert [line for line in rest if not line.startswith("{")] == []
+
+
 async def is_healthy(server: Server) -> bool:
     return await server.page("/healthcheck") == "OK"
 
