@@ -18,7 +18,8 @@ _TIMEOUT: Final = aiohttp.ClientTimeout(total=5, connect=2)
 """Less than those who ask here wait: Prometheus gives up after 10 s, and one worker may hang."""
 _HEALTH_S: Final = 2.0
 _OF_CONNECTION: Final = frozenset(
-    {"connection", "keep-alive", "transfer-encoding", "content-length", "date", "server"}
+    # Bodies are passed on as they were before they were packed.
+    {"connection", "keep-alive", "transfer-encoding", "content-encoding", "content-length", "date", "server"}
 )
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import errno
+import gzip
 import json
 import os
 import signal
@@ -51,6 +52,13 @@ class Server:
     async def page(self, path: str) -> str:
         async with aiohttp.ClientSession() as session, session.get(f"http://{self.http}{path}") as answer:
             return await answer.text()
+
+    async def post(self, path: str, body: bytes, headers: dict[str, str]) -> int:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(f"http://{self.http}{path}", data=body, headers=headers) as answer,
+        ):
+            return answer.status
 
     async def value(self, series: str) -> float:
         lines = (await self.page("/metrics")).split("\n")
@@ -146,6 +154,9 @@ async def test_several_share_a_port_their_counters_and_one_page_of_metrics(site:
         assert codes.count(1) == 3
         assert await server.value(hits) == 20
         assert await server.value("swashplate_ratelimit_workers") == 2
+        packed = gzip.compress(b'{"domain": "shop", "descriptors": [{"entries": [{"key": "unlimited"}]}]}')
+        assert await server.post("/json", packed, {"Content-Encoding": "gzip"}) == 200
+        assert await server.post("/json", b"not packed", {"Content-Encoding": "gzip"}) == 400
 
         victim = server.children()[0]
         os.kill(victim, signal.SIGKILL)
