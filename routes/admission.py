@@ -16,11 +16,11 @@ from mesh.service import Service, ServiceName
 from mesh.split import ServiceRef
 from operator_files import yaml
 from operator_files.problem import Problem, Severity
-from operator_files.validate import did_you_mean, nearest
+from operator_files.validate import did_you_mean
 from operator_files.yaml import Document, Loc
 from routes import codes
 from routes.checks.empty import brought_by
-from routes.checks.finding import Finding, written_at
+from routes.checks.finding import Finding, near_own_service, written_at
 from routes.checks.found import service_destinations
 
 Claim = ServiceName | str
@@ -177,23 +177,25 @@ def _unknown_problem(document: Document, refusal: Unknown, known: Collection[Ser
     subsets = document.data.get("subsets", ()) if isinstance(document.data, dict) else ()
     words = {str(subset) for subset in subsets} | {other.name for other in known if other.namespace == name.namespace}
     loc = written_at(document, refusal.loc, (name.name,))
+    fix = did_you_mean(name.name, words) if len(words) < 20 else did_you_mean(name.name, set(subsets))
+    elsewhere = sorted(str(other) for other in known if other.name == name.name)
     return document.problem(
         codes.UNKNOWN_DESTINATION,
         f"`{name.name}` is neither a subset of this file nor a known service of `{name.namespace}`",
         loc,
-        fix=did_you_mean(name.name, words) if len(words) < 20 else did_you_mean(name.name, set(subsets)),
+        fix=f"did you mean `{elsewhere[0]}`?" if elsewhere else fix,
         key=True,
     )
 
 
 def _left_problem(document: Document, refusal: Left, known: Collection[ServiceName]) -> Problem:
-    near = nearest(refusal.new.name, {refusal.old.name, *(name.name for name in known)})
+    hint = near_own_service(refusal.new, {refusal.old, *known})
     return document.problem(
         codes.SERVICE_LEFT,
         f"the file described `{refusal.old}`, which is there, and `{refusal.new}` is not; the edit is taken as soon "
         "as it is",
         ("service",),
-        fix=f"did you mean `{near}`?" if near else f"to give up the routes of `{refusal.old}`, delete this file",
+        fix=hint or f"to give up the routes of `{refusal.old}`, delete this file",
     )
 
 

@@ -1,6 +1,6 @@
 """What there is to say about a destination, before its place in the text is looked up."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from mesh.rule import ServiceRoutes
@@ -69,6 +69,22 @@ def near_service(wanted: ServiceName, services: Mapping[ServiceName, Service]) -
     spaces = [name.namespace for name in services if name.name == wanted.name]
     space = nearest(wanted.namespace, spaces) or (spaces[0] if len(spaces) == 1 else None)
     return f"did you mean `{wanted.name}.{space}`?" if space else ""
+
+
+def near_own_service(wanted: ServiceName, known: Collection[ServiceName]) -> str:
+    """The same for the service that a file describes, whose namespace has a key of its own."""
+    word, _, rest = wanted.name.partition(".")
+    if rest and ServiceName(rest, word) in known:
+        return f"write `service: {word}` and `namespace: {rest}`"
+    if spaces := sorted(name.namespace for name in known if name.name == wanted.name):
+        near = spaces[0] if len(spaces) == 1 else nearest(wanted.namespace, spaces)
+        return f"write `namespace: {near}`" if near else f"write `namespace: `, with one of {', '.join(spaces[:5])}"
+    near = nearest(wanted.name, [name.name for name in known if name.namespace == wanted.namespace])
+    if near is not None:
+        return f"did you mean `{near}`?"
+    others = {name.name: name.namespace for name in known}
+    near = nearest(word, others)
+    return f"did you mean `service: {near}` and `namespace: {others[near]}`?" if near is not None else ""
 
 
 def ports_hint(service: Service) -> str:

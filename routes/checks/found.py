@@ -10,7 +10,7 @@ from operator_files.problem import Problem, Severity
 from operator_files.yaml import Document, Loc
 from routes import codes
 from routes.checks.empty import empty_destinations, labels_hint, worst, written_labels
-from routes.checks.finding import Finding, LeftOut, forms_of, near_service, nobody, ports_hint
+from routes.checks.finding import Finding, LeftOut, forms_of, near_own_service, near_service, nobody, ports_hint
 
 
 def discovered_problems(
@@ -72,7 +72,7 @@ def _unused(routes: ServiceRoutes, services: Mapping[ServiceName, Service]) -> I
     service = services.get(routes.service)
     if service is None:
         message = f"the service `{routes.service}` has not been discovered"
-        yield Finding(codes.SERVICE_UNKNOWN, message, ("service",), near_service(routes.service, services))
+        yield Finding(codes.SERVICE_UNKNOWN, message, ("service",), near_own_service(routes.service, services.keys()))
     elif (port := service.port(routes.port)) is None:
         what, key = ("no ports", "service") if routes.port is None else (f"no port `{routes.port}`", "port")
         yield Finding(codes.SERVICE_UNKNOWN, f"the service has {what}", (key,), ports_hint(service))

@@ -298,6 +298,20 @@ class TestServiceGivenUp:
         assert sources(edited.with_services(known("shop", "shp"))) == {"shp": "shop.yaml"}
         assert sources(edited.with_services(known("web"))) == {"shp": "shop.yaml"}, "nothing is lost any more"
 
+    @pytest.mark.parametrize(
+        ("written", "fix"),
+        [
+            ("service: shop\n", "write `namespace: team`"),
+            ("service: shop.team\n", "write `service: shop` and `namespace: team`"),
+        ],
+    )
+    def test_a_lost_namespace_is_asked_for(self, written: str, fix: str) -> None:
+        there = Service(ServiceName("team", "shop"))
+        good = file("shop", SPLIT).replace(b"service: shop\n", b"service: shop\nnamespace: team\n")
+        book = start(shop=good).with_services({there.name: there})
+        edited = book.edited({"shop.yaml": good.replace(b"service: shop\nnamespace: team\n", written.encode())})
+        assert [(problem.code, problem.fix) for problem in edited.problems] == [("R031", fix)]
+
     def test_a_change_to_a_known_service_is_obeyed(self) -> None:
         book = start(a=file("a")).with_services(known("a", "b"))
         assert sources(book.edited({"a.yaml": file("b")})) == {"b": "a.yaml"}

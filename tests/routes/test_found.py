@@ -1,7 +1,10 @@
 """What good route files name and discovery does not have: warnings with a hint."""
 
+import pytest
+
 from mesh.service import Endpoint, Port, Protocol, Service, ServiceName
 from routes.book import RouteBook
+from routes.checks.finding import near_own_service
 
 
 def service(name: str, *versions: str, protocol: Protocol = Protocol.HTTP1) -> Service:
@@ -46,12 +49,26 @@ def test_unknown_services_and_ports() -> None:
 def test_the_files_own_service_and_port() -> None:
     assert said("", service("wbe")) == [
         "a.yaml:2:10: warning R027: the service `web.default` has not been discovered\n"
-        "  service: web\n           ^^^\n  fix: did you mean `wbe.default`?"
+        "  service: web\n           ^^^\n  fix: did you mean `wbe`?"
     ]
     assert said("port: admin", service("web")) == [
         "a.yaml:3:7: warning R027: the service has no port `admin`\n"
         "  port: admin\n        ^^^^^\n  fix: its ports are `http` (80)"
     ]
+
+
+@pytest.mark.parametrize(
+    ("written", "fix"),
+    [
+        ("checkout", "write `namespace: shop`"),
+        ("checkout.shop", "write `service: checkout` and `namespace: shop`"),
+        ("chekout", "did you mean `service: checkout` and `namespace: shop`?"),
+        ("nobody", ""),
+    ],
+)
+def test_a_service_of_another_namespace_is_asked_for_by_the_key_for_that(written: str, fix: str) -> None:
+    known = [ServiceName("shop", "checkout"), ServiceName("default", "web")]
+    assert near_own_service(ServiceName("default", written), known) == fix
 
 
 def test_listener_of_an_http_service() -> None:
