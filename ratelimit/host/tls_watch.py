@@ -1,9 +1,14 @@
 """Tells a host when its files of TLS hold something else."""
 
 import asyncio
+import time
 from collections.abc import Callable
+from typing import Final
 
 from ratelimit.host.tls import LOOK_S, TlsError, TlsFiles, TlsMaterial
+
+_WAITS_S: Final = (0.05, 0.1, 0.25, 0.0)
+"""Between attempts at the start, where nobody looks again."""
 
 
 class TlsWatch:
@@ -26,8 +31,18 @@ class TlsWatch:
         self._next: asyncio.TimerHandle | None = None
 
     def first(self) -> TlsMaterial:
-        """For the host to begin with: what is looked for is anything else. Raises TlsError."""
-        self._seen = self._files.read()
+        """For the host to begin with: what is looked for is anything else. Raises TlsError for files that are wrong
+        for as long as a replacement takes."""
+        for wait_s in _WAITS_S:
+            try:
+                self._seen = self._files.read()
+            except TlsError:
+                if not wait_s:
+                    raise
+                time.sleep(wait_s)  # nothing is served yet
+            else:
+                break
+        assert self._seen is not None
         return self._seen
 
     def start(self) -> None:

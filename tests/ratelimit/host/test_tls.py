@@ -2,6 +2,7 @@
 
 import shutil
 import ssl
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from ratelimit.host.choice import Kind
 from ratelimit.host.tls import TlsError, TlsFiles
+from ratelimit.host.tls_watch import TlsWatch
 from tests.ratelimit.host.both import Site, calling, outcomes
 
 FILES = Path(__file__).parents[2] / "e2e" / "tls"
@@ -100,6 +102,20 @@ async def test_files_that_are_replaced_while_they_are_read_are_read_again(
     assert said[1:] == [""]
     async with dial(secure, "rotated.internal") as channel:
         assert await calling(channel)(b"x", timeout=20) == b"x"
+
+
+def test_at_the_start_half_of_a_replacement_is_waited_for(files: TlsFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copy(FILES / "rotated.pem", files.certificates)
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        shutil.copy(FILES / "rotated.key", files.key)
+
+    monkeypatch.setattr(time, "sleep", wait)
+    found = TlsWatch(files, lambda _: None, lambda _: None).first()
+    assert (found.key, found.certificates) == material("rotated")
+    assert len(waits) == 1
 
 
 async def test_files_that_are_replaced_while_it_starts_are_taken(kind: Kind, files: TlsFiles) -> None:
