@@ -15,6 +15,7 @@ import msgspec
 
 from discovery.registry import SourceStatus
 from mesh.service import Service, ServiceName
+from operator_files.good_at import EVERY_S, GoodAt
 from operator_files.store import LastGoodStore, StoreError
 
 FORMAT: Final = 1
@@ -46,7 +47,8 @@ class KeptServices:
     A removal that is held is not in force, and so not written: it is still held after the next restart. `warnings`
     tell what the store had and nobody could read. `store_error`: why nothing could be written last time; what could
     not be is tried again with the next change. `good_at`: when what was loaded was last known to be so, in Unix
-    seconds; it is written with each change and at the end of a life. None where no earlier life wrote it.
+    seconds; it is written with each change, once a minute, and at the end of a life. None where no earlier life wrote
+    it.
     """
 
     def __init__(
@@ -60,7 +62,7 @@ class KeptServices:
         """`kind` is the source's own in the store. Without a store nothing is kept."""
         self.warnings: tuple[str, ...] = ()
         self.store_error = ""
-        self.good_at: float | None = None
+        self._good_at = GoodAt(store, kind)
         self._now = now
         self._store, self._kind, self._delay_s = store, kind, delay_s
         self._kept: dict[ServiceName, Service] = {}
@@ -73,9 +75,6 @@ class KeptServices:
         """What an earlier life had in force; entries that cannot be read are left out. Raises StoreError."""
         if self._store is None:
             return {}
-        for text in self._store.load(self._kind_of_time).values():
-            with contextlib.suppress(ValueError):
-                self.good_at = float(text)
         for key, text in self._store.load(self._kind).items():
             try:
                 service = decoded(text)
@@ -95,7 +94,9 @@ class KeptServices:
     async def run(self, feed: _Feed) -> None:
         """Writes what changed, until cancelled."""
         while True:
-            await self._changed.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(EVERY_S):
+                    await self._changed.wait()
             await asyncio.sleep(self._delay_s)
             await self._write(feed)
 
@@ -104,8 +105,8 @@ class KeptServices:
         await self._write(feed, everything=True)
 
     @property
-    def _kind_of_time(self) -> str:
-        return f"{self._kind} good at"
+    def good_at(self) -> float | None:
+        return self._good_at.loaded
 
     async def _write(self, feed: _Feed, *, everything: bool = False) -> None:
         if self._store is None:
@@ -146,7 +147,7 @@ class KeptServices:
             else:
                 self._kept[name] = service
         if good_at is not None:
-            store.save(self._kind_of_time, {"": str(good_at)})
+            self._good_at.write(good_at)
 
 
 def key_of(name: ServiceName) -> str:

@@ -100,10 +100,18 @@ class Feed:
         """The source says that there is nothing at all, while endpoints of it are in force."""
         return not self._wanted_serving and self.endpoints > 0
 
-    def publish(self, changes: Changes, evidence: Evidence, left_out: LeftOuts = NONE_LEFT_OUT) -> None:
+    def publish(
+        self,
+        changes: Changes,
+        evidence: Evidence,
+        left_out: LeftOuts = NONE_LEFT_OUT,
+        *,
+        good_at: float | None = None,
+    ) -> None:
         """Whole values for the services that changed. What takes something away without live evidence is held.
 
         `left_out`: instances that were seen and are not used. Those of every name in `changes` or here are replaced.
+        `good_at`: when what is stored was good (Unix seconds; None: not known): it has been stale since then.
         """
         for name in (*changes, *left_out):
             if instances := left_out.get(name):
@@ -111,6 +119,9 @@ class Feed:
             else:
                 self.left_out.pop(name, None)
         held = self._take(changes, evidence)
+        if evidence is Evidence.STORED and self.status.stored and good_at is not None:
+            since = self.status.stale_since
+            self.status = replace(self.status, stale_since=good_at if since is None else min(good_at, since))
         self._registry.changed({*changes, *left_out}, self.name, held)
 
     def synced(self) -> None:

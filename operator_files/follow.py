@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Generic, Protocol, Self, TypeVar
 
 from operator_files.folder import Content, Folder
+from operator_files.good_at import GoodAt
 from operator_files.problem import Problem
 from operator_files.store import LastGoodStore, StoreError
 from operator_files.watch import Directory
@@ -123,9 +124,12 @@ class Follower(Generic[B]):
         self._keys: dict[str, str] = {}
         self._kept = store.load(kind) if store is not None else {}
         self._one_at_a_time = asyncio.Lock()
+        self._good_at = GoodAt(store, kind)
         self.book = book_of({self._shown(key): text for key, text in self._kept.items()})
         if self._kept:
-            self.freshness = Freshness(stale_since=now(), stored=True)
+            good_at = self._good_at.loaded
+            since = now() if good_at is None else min(good_at, now())
+            self.freshness = Freshness(stale_since=since, stored=True, stored_at=good_at)
 
     async def run(self) -> None:
         """Follows the folder until cancelled."""
@@ -177,7 +181,7 @@ class Follower(Generic[B]):
             self.book = new = await asyncio.to_thread(_next, old, changes, live)
             self.freshness = replace(self.freshness, synced_at=self._now(), stale_since=None, error="")
             self._stepped(Step(old, new, changes, live))
-            await self._keep()
+            await self._keep(ending=False)
 
     def _stepped(self, step: Step[B]) -> None:
         # What is not among the changes can only have been taken now if it waited.
@@ -196,7 +200,7 @@ class Follower(Generic[B]):
         self.freshness = replace(self.freshness, error=reason, stale_since=self._now() if since is None else since)
         self._on_error(reason)
 
-    async def _keep(self) -> None:
+    async def _keep(self, *, ending: bool = True) -> None:
         if self._store is None:
             return
         texts = {self._keys[path]: text for path, text in self.book.good_texts.items()}
@@ -207,7 +211,10 @@ class Follower(Generic[B]):
                 texts[key] = self._kept[key]
         changes: dict[str, str | None] = {key: text for key, text in texts.items() if self._kept.get(key) != text}
         changes |= dict.fromkeys(self._kept.keys() - texts.keys())
-        saving = asyncio.ensure_future(asyncio.to_thread(self._store.save, self._kind, changes))
+        good_at = None
+        if self.freshness.synced_at is not None and (changes or ending or self._good_at.due(self._now())):
+            good_at = self._now() if self.freshness.stale_since is None else self.freshness.stale_since
+        saving = asyncio.ensure_future(asyncio.to_thread(self._save, self._store, changes, good_at))
         try:
             await asyncio.shield(saving)
         except asyncio.CancelledError:
@@ -219,6 +226,11 @@ class Follower(Generic[B]):
         else:
             self.freshness = replace(self.freshness, store_error="")
             self._kept = texts
+
+    def _save(self, store: LastGoodStore, changes: Mapping[str, str | None], good_at: float | None) -> None:
+        store.save(self._kind, changes)
+        if good_at is not None:
+            self._good_at.write(good_at)
 
     def _shown(self, key: str) -> str:
         path = self.folder.shown(key)

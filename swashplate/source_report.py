@@ -39,16 +39,19 @@ def service_source_report(
         held=(*(name.within(default_namespace) for name in status.held), *source.held_files),
         endpoints=status.endpoints,
         left_out=dict(sorted(left_out.items())),
-        notes=(*_of_earlier_life(source.freshness), *source.notes, *((_EMPTIED,) if status.emptied else ())),
+        notes=(*source.notes, *((_EMPTIED,) if status.emptied else ())),
     )
 
 
-def _of_earlier_life(freshness: Freshness) -> tuple[str, ...]:
-    """Why there is something of a source that was not heard yet, and how old it is."""
-    if freshness.synced_at is not None or not freshness.stored:
+def _unheard(freshness: Freshness, synced_at: float | None, error: str) -> tuple[str, ...]:
+    """Why there is something, or nothing, of a source that was not heard since the start, and how old it is."""
+    if synced_at is not None:
         return ()
+    awaited = () if error else ("its first answer is on the way",)
+    if not freshness.stored:
+        return awaited
     good = "" if freshness.stored_at is None else f", good at {at(freshness.stored_at):%Y-%m-%d %H:%M:%S} UTC"
-    return (f"not heard since the start: what is in force is of an earlier life{good}",)
+    return (*awaited, f"not heard since the start: what is in force is of an earlier life{good}")
 
 
 _EMPTIED: Final = "the source says that there is nothing at all, so what it said before serves on"
@@ -113,6 +116,8 @@ def _report(
     """`more` are fields of the report, and times in Unix seconds and an error that go before those of `freshness`."""
     synced_at = more.pop("synced_at", freshness.synced_at)
     stale_since = more.pop("stale_since", freshness.stale_since)
+    error = more.pop("error", freshness.error)
+    stored_at = freshness.stored_at if synced_at is None and freshness.stored else None
     return SourceReport(
         server=server,
         name=name,
@@ -122,7 +127,9 @@ def _report(
         services=count,
         last_sync=None if synced_at is None else at(synced_at),
         stale_since=None if stale_since is None else at(stale_since),
-        error=_error(more.pop("error", freshness.error), freshness),
+        error=_error(error, freshness),
+        stored_at=None if stored_at is None else at(stored_at),
+        notes=(*_unheard(freshness, synced_at, error), *more.pop("notes", ())),
         **more,
     )
 

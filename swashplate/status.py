@@ -99,6 +99,7 @@ class SourceReport(_Report):
     `fresh` follows its source; `stale` serves what was last good; `waiting` has had no first answer yet.
     `held` names the services, and files, whose removal waits for a confirmation. A source of services has `endpoints`
     in use, and instances that it does not use (`left_out`, by reason). `notes` are sentences that are no errors.
+    `stored_at`: when what an earlier life saved was good, where there has been no answer since the start.
     """
 
     server: str
@@ -114,6 +115,7 @@ class SourceReport(_Report):
     endpoints: int = 0
     left_out: dict[str, int] = {}
     notes: tuple[str, ...] = ()
+    stored_at: datetime | None = None
 
 
 class ProblemReport(_Report):

@@ -113,7 +113,6 @@ def _sources(report: StatusReport, now: datetime) -> RenderableType:
     more = ("ENDPOINTS",) if with_endpoints else ()
     table = columns("SOURCE", "AT", "STATE", "SERVICES", *more, "READ", "")
     for source in report.sources:
-        read = f"{age(source.last_sync, now)} ago" if source.last_sync else "never"
         notes = [source.error] if source.error else []
         if source.error and source.state == "waiting":
             notes.append("nothing of it is known yet")
@@ -132,10 +131,17 @@ def _sources(report: StatusReport, now: datetime) -> RenderableType:
             _state(source.state),
             "-" if source.kind in ("counters", "asked") else str(source.services),
             *((str(source.endpoints) if source.kind == "services" else "-",) if with_endpoints else ()),
-            read,
+            _read(source, now),
             Text("; ".join(notes)),
         )
     return table
+
+
+def _read(source: SourceReport, now: datetime) -> str:
+    """When it last answered; before its first answer, when what an earlier life saved was good."""
+    if source.last_sync is not None:
+        return f"{age(source.last_sync, now)} ago"
+    return f"saved {age(source.stored_at, now)} ago" if source.stored_at is not None else "never"
 
 
 def _how_held(source: SourceReport) -> str:

@@ -101,7 +101,7 @@ class ConsulSource:
         self._noting: asyncio.TimerHandle | None = None
         self._lingering: dict[tuple[Origin, ServiceName], asyncio.TimerHandle] = {}
         self._doubting: dict[str, asyncio.TimerHandle] = {}
-        feed.publish(stored, Evidence.STORED)
+        feed.publish(stored, Evidence.STORED, good_at=self._kept.good_at)
 
     @property
     def name(self) -> str:
@@ -115,7 +115,14 @@ class ConsulSource:
     def freshness(self) -> Freshness:
         """When Consul was last heard, and what is in the way."""
         status = self._feed.status
-        return Freshness(status.synced_at, status.stale_since, status.error, status.stored, self._kept.store_error)
+        return Freshness(
+            status.synced_at,
+            status.stale_since,
+            status.error,
+            status.stored,
+            self._kept.store_error,
+            self._kept.good_at,
+        )
 
     @property
     def problems(self) -> tuple[Problem, ...]:

@@ -71,7 +71,8 @@ class FileSource:
             on_error=self._failed,
             now=now,
         )
-        feed.publish(self._follower.book.services, Evidence.STORED)
+        good_at = self._follower.freshness.stored_at
+        feed.publish(self._follower.book.services, Evidence.STORED, good_at=good_at)
 
     @property
     def notes(self) -> tuple[str, ...]:

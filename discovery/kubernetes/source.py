@@ -160,7 +160,7 @@ class KubernetesSource:
     def _remember(self, kept: Mapping[ServiceName, Service]) -> None:
         """What an earlier life knew is served at once; its pods' labels stand in until something tells of them."""
         if kept:
-            self._feed.publish(kept, Evidence.STORED)
+            self._feed.publish(kept, Evidence.STORED, good_at=self._kept.good_at)
         if self._splits.routes:
             self._on_routes(dict(self._splits.routes))
         if isinstance(self._index, ServiceIndex):

@@ -113,6 +113,7 @@ class LighthouseSource:
             error="; ".join(one.error for one in each if one.error),
             stored=self._stored,
             store_error=next((one.store_error for one in each if one.store_error), ""),
+            stored_at=min((one.stored_at for one in each if one.stored_at is not None), default=None),
         )
 
     def standings(self, paths: Collection[str]) -> Mapping[str, Standing]:

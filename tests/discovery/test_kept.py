@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import looptime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from discovery.kept import KeptServices, decoded, encoded, key_of
 from discovery.registry import Evidence, Feed, Registry
 from mesh.service import Endpoint, Health, Locality, Port, Protocol, Service, ServiceName
+from operator_files.good_at import EVERY_S
 from operator_files.store import LastGoodStore, StoreError
 
 A, B = ServiceName("default", "a"), ServiceName("dev/a", "b")
@@ -215,3 +217,27 @@ async def test_without_a_store_nothing_is_kept() -> None:
     assert kept.load() == {}
     await kept.keep(said)
     assert kept.store_error == ""
+
+
+def test_while_nothing_changes_the_time_is_written_every_minute(store: LastGoodStore) -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        registry = Registry(["consul"], lambda _: None, loop.time)
+        kept, heard = KeptServices(store, "consul", now=loop.time), registry.feed("consul")
+        heard.publish({A: service(A, "10.0.0.1")}, Evidence.FIRST)
+        heard.synced()
+        kept.changed([A])
+        task = asyncio.create_task(kept.run(heard))
+        for minutes in (5, 60):
+            await asyncio.sleep(minutes * 60)
+            written = KeptServices(store, "consul").good_at
+            assert written is not None
+            assert loop.time() - written <= EVERY_S + 2
+        heard.failed("it does not answer")
+        lost = loop.time()
+        await asyncio.sleep(600)
+        assert KeptServices(store, "consul").good_at == lost
+        task.cancel()
+
+    with asyncio.Runner(loop_factory=lambda: looptime.new_event_loop()) as runner:
+        runner.run(scenario())

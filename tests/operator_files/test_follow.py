@@ -12,6 +12,7 @@ import pytest
 
 from operator_files.folder import Content, Folder, Look
 from operator_files.follow import Follower, Step
+from operator_files.good_at import GoodAt
 from operator_files.problem import Problem
 from operator_files.standing import Kind, Standing, standings
 from operator_files.store import LastGoodStore, StoreError
@@ -232,6 +233,44 @@ async def test_a_path_that_cannot_be_read_is_told_and_stale_until_it_can(tmp_pat
         await run.until(lambda: run.follower.freshness.ready)
         assert run.follower.freshness.stale_since is None
         assert run.follower.freshness.error == ""
+
+
+async def test_what_is_stored_is_stale_since_it_was_last_known_to_be_good(tmp_path: Path) -> None:
+    root = tmp_path / "files"
+    root.mkdir()
+    (root / "a.yaml").write_text("one")
+    with LastGoodStore(tmp_path / "state") as store:
+        async with following(root, store, lambda: 1000.0) as run:
+            await run.until(lambda: bool(store.load("words")))
+            await run.follower.keep()
+        (root / "a.yaml").unlink()
+        root.rmdir()
+        for now in (5000.0, 9000.0):  # a life that never could read it changes nothing about that
+            async with following(root, store, lambda now=now: now) as run:
+                assert run.follower.freshness.stale_since == 1000.0
+                await run.until(lambda: bool(run.errors))
+                await run.follower.keep()
+                freshness = run.follower.freshness
+                assert (freshness.stale_since, freshness.stored_at) == (1000.0, 1000.0)
+        root.mkdir()
+        async with following(root, store, lambda: 9000.0) as run:
+            await run.until(lambda: run.follower.freshness.synced_at is not None)
+            assert run.follower.freshness.stale_since is None
+
+
+async def test_a_killed_process_leaves_a_time_that_is_right_to_a_minute(tmp_path: Path) -> None:
+    root, now = tmp_path / "files", [1000.0]
+    root.mkdir()
+    (root / "a.yaml").write_text("one")
+    with LastGoodStore(tmp_path / "state") as store:
+        async with following(root, store, lambda: now[0]) as run:
+            await run.until(lambda: GoodAt(store, "words").loaded == 1000.0)
+            for time, written in ((1059.0, 1000.0), (1060.0, 1060.0), (1061.0, 1060.0)):
+                now[0], steps = time, len(run.steps)
+                (root / "bad.yaml").write_text(f"{time}!")  # a look, and nothing else is in force
+                await run.until(lambda steps=steps: len(run.steps) > steps)
+                await run.follower.turn(lambda book: book)  # what the look had to write is written
+                assert GoodAt(store, "words").loaded == written
 
 
 async def test_a_turn_of_the_book_is_a_live_step_unless_nothing_changed(tmp_path: Path) -> None:
