@@ -176,8 +176,9 @@ class ControlPlane:
 
     def lacking(self) -> tuple[str, ...]:
         """What does not work, and is no reason to send proxies elsewhere."""
-        reasons = self._limits.limiter.unready if self._limits is not None else ()
-        return tuple(f"rate limits: {reason}" for reason in reasons)
+        if self._limits is None or not self._limits.is_asked:
+            return ()
+        return tuple(f"rate limits: {reason}" for reason in self._limits.limiter.unready)
 
     def status(self) -> StatusReport:
         """Everything that `swashplate status` shows."""

@@ -60,6 +60,11 @@ class LimitsBeside:
             return ()
         return (f"{LIMIT_FILES}: {source.freshness.error or 'not read yet'}",)
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether there are limits that somebody might ask about."""
+        return self._settings.ratelimit_config is not None or any(self.limiter.limits.values())
+
     # What its pages show
 
     @property

@@ -55,8 +55,9 @@ async def work(order: Order) -> None:
     stop, let = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
-    # A terminal sends it to all processes; the parent passes on what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A terminal sends them to all processes; the parent passes on what they mean.
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     _follow_parent(sys.stdin.fileno(), let.set, stop.set)
     server = RateLimitServer(order.settings, log, reuse_port=True)
     try:

@@ -23,6 +23,8 @@ from swashplate.worker_pages import Asked, WorkerPages, text_of
 
 _SHORT_LIFE_S: Final = 10.0
 _LONGEST_WAIT_S: Final = 10.0
+_START_S: Final = 60.0
+"""What a worker may take to begin, which is a second or two."""
 _STOP_S: Final = 2.0
 """What a worker may take to end beyond its own time to drain."""
 
@@ -74,7 +76,7 @@ class Workers:
         for step in (self._begin, self._listen):
             said = await asyncio.gather(*map(step, numbers))
             if any(one is None for one in said):
-                raise WorkersFailedError("a worker could not begin; see above")
+                raise WorkersFailedError("a worker could not begin; see above for its reason")
         self._keepers = [asyncio.create_task(self._keep(number), name=f"worker {number}") for number in numbers]
         self._keepers.append(asyncio.create_task(self._look_for_silent(), name="workers that hang"))
         first = json.loads(said[0] or "{}")
@@ -139,17 +141,30 @@ class Workers:
         self._processes[number] = process
         assert process.stdin is not None
         process.stdin.write(Order(number, settings, path).packed())
-        return await _line(process)
+        return await self._line(number)
 
     async def _listen(self, number: int) -> str | None:
         """Lets it take calls; what it says once it does, None where it ended instead."""
         process = self._processes[number]
         assert process.stdin is not None
         process.stdin.write(LISTEN)
-        said = await _line(process)
+        said = await self._line(number)
         if said is not None:
             self._serving.add(number)
         return said
+
+    async def _line(self, number: int) -> str | None:
+        """The next that it says; None where it ended instead, as it is made to where it says nothing for too long."""
+        process = self._processes[number]
+        assert process.stdout is not None
+        try:
+            async with asyncio.timeout(_START_S):
+                return (await process.stdout.readline()).decode() or None
+        except TimeoutError:
+            reason = f"it has not begun within {_START_S:g} s, and is ended"
+            self._log.error("a worker hangs: %s", reason, worker=number, pid=process.pid)
+            process.kill()
+            return None
 
     async def _keep(self, number: int) -> None:
         """Another one whenever it ends; one that keeps ending waits longer each time."""
@@ -196,12 +211,6 @@ class Workers:
         except TimeoutError:
             process.kill()
             await process.wait()
-
-
-async def _line(process: asyncio.subprocess.Process) -> str | None:
-    """The next that it says; None where it ended instead."""
-    assert process.stdout is not None
-    return (await process.stdout.readline()).decode() or None
 
 
 def _held(address: Address) -> socket.socket:

@@ -34,7 +34,7 @@ from swashplate.ratelimit_contradictions import splits_calls
 from swashplate.reporting import problem_report
 from swashplate.settings import Settings
 from swashplate.source_report import limit_source_report
-from swashplate.status import LIMIT_FILES, ProblemReport, SourceReport
+from swashplate.status import LIMIT_FILES, ROUTE_FILES, ProblemReport, SourceReport
 
 _FIRST_READING_S: Final = 2.0
 """How long after the start it is said that there are no limits."""
@@ -126,8 +126,10 @@ class RateLimiter:
         reasons = []
         if self.source is not None and not self.source.freshness.ready:
             reasons.append(f"{LIMIT_FILES}: {self.source.freshness.error or 'not read yet'}")
-        elif not self.core.has_tree:
+        elif not self.core.has_tree and self.source is not None:
             reasons.append(f"{LIMIT_FILES}: {self._none_in_force}")
+        elif not self.core.has_tree:
+            reasons.append(f"{ROUTE_FILES}: their limits are not in force yet")
         if error := self.store.status.error:
             reasons.append(f"store of counters: {error}")
         return tuple(reasons)

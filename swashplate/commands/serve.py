@@ -1,7 +1,6 @@
 """`swashplate serve`: the server itself."""
 
 import asyncio
-import signal
 
 import click
 import structlog
@@ -18,6 +17,7 @@ from swashplate.options import with_settings
 from swashplate.output import UnusableError
 from swashplate.ratelimit_settings import OF_HOST
 from swashplate.settings import Settings, flag, has_source
+from swashplate.signals import signals_set
 
 
 @click.command(name="serve", short_help="Run the server.")
@@ -60,19 +60,15 @@ async def serve(settings: Settings) -> None:
     """
     log = structlog.get_logger()
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
     metrics = Metrics()
     plane = ControlPlane(settings, metrics, log)
     admin = AdminServer(plane, metrics, plane.limits)
     try:
-        admin_address = await admin.start(settings.admin)
-        listen = await plane.start()
-        log.info("serving", version=VERSION, listen=str(listen), admin=str(admin_address))
-        await stop.wait()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
+        with signals_set(stop, log):
+            admin_address = await admin.start(settings.admin)
+            listen = await plane.start()
+            log.info("serving", version=VERSION, listen=str(listen), admin=str(admin_address))
+            await stop.wait()
         log.info("shutting down")
     finally:
         await plane.stop()

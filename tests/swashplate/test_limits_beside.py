@@ -97,6 +97,16 @@ async def test_its_health_is_its_own(site: Site) -> None:
                 assert (answer.status, await answer.text()) == (500, f"store of counters: {counters.error}\n")
 
 
+async def test_where_there_are_no_limits_nothing_is_lacking(site: Site) -> None:
+    del site.settings["ratelimit_config"]
+    site.settings["redis"] = f"redis://127.0.0.1:{free_port()}"
+    async with site.running() as here:
+        limits = here.plane.limits
+        assert limits is not None
+        await until(lambda: limits.limiter.store.status.error)
+        assert here.plane.lacking() == ()
+
+
 async def test_a_store_that_answers_was_heard_a_moment_ago(site: Site) -> None:
     began = datetime.now(UTC)
     async with Valkey() as valkey:

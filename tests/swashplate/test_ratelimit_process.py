@@ -78,6 +78,7 @@ async def serving(site: Site, *arguments: str) -> AsyncIterator[Server]:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "swashplate", "ratelimit", "serve", "--config", str(site.limits)),
         *("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", *arguments),
+        stdin=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
     )
     server = Server(process)
@@ -138,6 +139,19 @@ async def test_without_the_native_host_all_is_served_and_what_is_lost_is_said(
         assert "cargo" in line["fix"]
         await until(lambda: is_healthy(server), "limits", within=DEADLINE_S)
         assert (await ask(server.listen, {"client": "web"})).overall_code == 1
+
+
+async def test_sighup_ends_nothing_and_is_told(site: Site) -> None:
+    async with Valkey() as valkey, serving(site, "--workers", "2", "--redis", valkey.url) as server:
+        for pid in (server.process.pid, *server.children()):
+            os.kill(pid, signal.SIGHUP)
+        await server.line(
+            "SIGHUP does nothing: files are followed, and edits are in force already; settings need a restart"
+        )
+        await until(lambda: is_healthy(server), "limits", within=DEADLINE_S)
+        assert await server.value("swashplate_ratelimit_worker_restarts_total") == 0
+        server.process.send_signal(signal.SIGTERM)
+        assert await server.ended() == 0
 
 
 async def test_several_share_a_port_their_counters_and_one_page_of_metrics(site: Site) -> None:
@@ -248,6 +262,86 @@ async def test_workers_listen_when_all_can_and_one_that_never_answers_its_parent
     events = [line["event"] for line in lines]
     assert events.count("a worker hangs and is ended") >= 2
     assert made[0].returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("at", ["the order", "listening"])
+async def test_a_worker_that_hangs_at_the_start_is_not_waited_for_for_ever(
+    site: Site, at: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, made = asyncio.create_subprocess_exec, list[asyncio.subprocess.Process]()
+
+    async def create(*_: str, **pipes: Any) -> asyncio.subprocess.Process:
+        said = "echo '{}'; " if at == "listening" else ""
+        made.append(await make("sh", "-c", f"{said}exec cat 3>&1 > /dev/null", **pipes))
+        return made[-1]
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", create)
+    monkeypatch.setattr(rate_limit_workers, "_START_S", 0.2)
+    workers = rate_limit_workers.Workers(site.settings(ratelimit_workers=2), structlog.get_logger())
+    with capture_logs() as lines:
+        with pytest.raises(rate_limit_workers.WorkersFailedError, match="could not begin"):
+            await workers.start()
+        await workers.stop()
+    assert [line["event"] for line in lines] == ["a worker hangs: it has not begun within 0.2 s, and is ended"] * 2
+    assert [process.returncode for process in made] == [-signal.SIGKILL] * 2
+
+
+async def test_a_worker_that_hangs_when_it_replaces_another_is_replaced_itself(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, made = asyncio.create_subprocess_exec, list[asyncio.subprocess.Process]()
+
+    async def create(*_: str, **pipes: Any) -> asyncio.subprocess.Process:
+        said = "" if len(made) == 2 else """echo '{}'; echo '{"host": "native"}'; """
+        made.append(await make("sh", "-c", f"{said}exec cat 3>&1 > /dev/null", **pipes))
+        return made[-1]
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", create)
+    monkeypatch.setattr(rate_limit_workers, "_START_S", 0.2)
+    workers = rate_limit_workers.Workers(site.settings(ratelimit_workers=2), structlog.get_logger())
+    with capture_logs() as lines:
+        await workers.start()
+        made[0].kill()
+
+        async def told() -> bool:
+            return "a worker takes calls again" in [line["event"] for line in lines]
+
+        await until(told, "a worker in the place of both", within=DEADLINE_S)
+        await workers.stop()
+    assert len(made) == 4
+
+
+async def test_a_signal_ends_what_has_not_begun_yet(site: Site) -> None:
+    """However long a start may take."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", STUCK, "ratelimit", "serve", "--config", str(site.limits), "--redis", "redis://x"),
+        *("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--workers", "2"),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            assert process.stdout is not None
+            assert await process.stdout.readline() == b"begun\n"
+            process.send_signal(signal.SIGTERM)
+            assert await process.wait() == 0
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        process._transport.close()  # type: ignore[attr-defined]
+
+
+STUCK = """
+import asyncio
+from swashplate import rate_limit_workers
+from swashplate.cli import main
+
+async def begin(self, number):
+    print("begun", flush=True)
+    await asyncio.Event().wait()
+
+rate_limit_workers.Workers._begin = begin
+main()
+"""
 
 
 async def test_a_worker_that_hangs_keeps_nobody_from_the_pages_of_the_others(site: Site) -> None:

@@ -1,7 +1,6 @@
 """`swashplate ratelimit serve`: the rate limit service by itself."""
 
 import asyncio
-import signal
 
 import click
 import structlog
@@ -17,6 +16,7 @@ from swashplate.rate_limit_workers import Workers
 from swashplate.ratelimit_contradictions import limit_contradictions
 from swashplate.ratelimit_settings import OF_HOST, OF_LIMITS, RATELIMIT_PREFIX
 from swashplate.settings import Settings
+from swashplate.signals import signals_set, unless
 
 
 @click.command(name="serve", short_help="Run the rate limit service.")
@@ -48,28 +48,31 @@ async def serve(settings: Settings) -> None:
     """Serves until SIGTERM or SIGINT; a second one ends the process at once."""
     log = structlog.get_logger()
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
     several = settings.ratelimit_workers > 1
     server = Workers(settings, log) if several else RateLimitServer(settings, log)
     try:
-        if isinstance(server, Workers):
-            listen, http, host = await server.start()
-        else:
-            listen, http = await server.start(settings.ratelimit_http)
-            host = server.host_kind
-        workers = {"workers": settings.ratelimit_workers} if several else {}
-        log.info("serving rate limits", version=VERSION, listen=listen, http=http, host=host, **workers)
-        if settings.ratelimit_host == "auto" and host == "grpcio":
-            log.warning(
-                "grpchost is not built here",
-                lost="the grpcio host serves, at a fraction of its calls a second",
-                fix="install Rust's cargo and run `make install`; or say `--host grpcio`, which ends this line",
-            )
-        await stop.wait()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
+        with signals_set(stop, log):
+            started = await unless(stop, _started(server, settings))
+            if started is None:
+                return
+            listen, http, host = started
+            workers = {"workers": settings.ratelimit_workers} if several else {}
+            log.info("serving rate limits", version=VERSION, listen=listen, http=http, host=host, **workers)
+            if settings.ratelimit_host == "auto" and host == "grpcio":
+                log.warning(
+                    "grpchost is not built here",
+                    lost="the grpcio host serves, at a fraction of its calls a second",
+                    fix="install Rust's cargo and run `make install`; or say `--host grpcio`, which ends this line",
+                )
+            await stop.wait()
         log.info("shutting down")
     finally:
         await server.stop()
+
+
+async def _started(server: RateLimitServer | Workers, settings: Settings) -> tuple[str, str, str]:
+    """Where it takes calls and HTTP, and by which host."""
+    if isinstance(server, Workers):
+        return await server.start()
+    listen, http = await server.start(settings.ratelimit_http)
+    return listen, http, server.host_kind
