@@ -60,7 +60,7 @@ def show(
     if node is not None:
         parts: list[RenderableType] = [_node(proxy, now) for proxy in report.proxies]
     else:
-        parts = [_servers(report.servers, now), _sources(report, now), _proxies(report.proxies)]
+        parts = [_servers(report, now), _sources(report, now), _proxies(report.proxies)]
         if report.loads or all_load:
             parts.append(load_table(report.loads, None if all_load else MOST))
         if failures:
@@ -99,13 +99,20 @@ def _state(state: str) -> Text:
     return Text("NACKed" if state == "nacked" else state, style=_STYLES[state])
 
 
-def _servers(servers: Iterable[ServerReport], now: datetime) -> RenderableType:
+def _servers(report: StatusReport, now: datetime) -> RenderableType:
     table = columns("SERVER", "VERSION", "ADS", "UP", "STATE", "")
-    for server in servers:
+    for server in report.servers:
         state = _state("ready" if server.ready else "not ready")
-        reasons = "; ".join(server.reasons)
+        reasons = "; ".join(_not_ready(server, report.sources))
         table.add_row(server.identifier, server.version, server.listen, age(server.started_at, now), state, reasons)
     return table
+
+
+def _not_ready(server: ServerReport, sources: Iterable[SourceReport]) -> Iterator[str]:
+    """Its reasons; of a source whose error stands below its table, the name alone."""
+    told = {f"{one.name}: {one.error}": one.name for one in sources if one.error and one.server == server.identifier}
+    for reason in server.reasons:
+        yield f"no answer from {told[reason]}" if reason in told else reason
 
 
 def _sources(report: StatusReport, now: datetime) -> RenderableType:
@@ -113,18 +120,12 @@ def _sources(report: StatusReport, now: datetime) -> RenderableType:
     more = ("ENDPOINTS",) if with_endpoints else ()
     table = columns("SOURCE", "AT", "STATE", "SERVICES", *more, "READ", "")
     for source in report.sources:
-        notes = [source.error] if source.error else []
-        if source.error and source.state == "waiting":
-            notes.append("nothing of it is known yet")
-        notes += _in_error(source, report.problems)
-        if source.stale_since:
-            notes.append(f"stale for {age(source.stale_since, now)}")
-        if source.held:
-            notes.append(f"{_how_held(source)}: {_some(source.held)}")
+        facts = [f"stale for {age(source.stale_since, now)}"] if source.stale_since else []
+        facts += [f"{len(source.held)} held"] if source.held else []
+        facts += _in_error(source, report.problems)
         if source.left_out:
             counts = ", ".join(f"{count} {reason}" for reason, count in source.left_out.items())
-            notes.append(f"not used: {counts}")
-        notes += source.notes
+            facts.append(f"not used: {counts}")
         table.add_row(
             Text(source.name),
             Text(source.place),
@@ -132,9 +133,22 @@ def _sources(report: StatusReport, now: datetime) -> RenderableType:
             "-" if source.kind in ("counters", "asked") else str(source.services),
             *((str(source.endpoints) if source.kind == "services" else "-",) if with_endpoints else ()),
             _read(source, now),
-            Text("; ".join(notes)),
+            Text("; ".join(facts)),
         )
-    return table
+    # What several servers say alike comes once.
+    lines = dict.fromkeys(line for source in report.sources for line in _sentences(source))
+    return Group(table, *(Text(line, style=style) for line, style in lines))
+
+
+def _sentences(source: SourceReport) -> Iterator[tuple[str, str]]:
+    """What is too long for a column, below the table; each with its style."""
+    if source.error:
+        unknown = "; nothing of it is known yet" if source.state == "waiting" else ""
+        yield f"{source.name}: {source.error}{unknown}", "red"
+    if source.held:
+        yield f"{source.name}: {_how_held(source)}: {_some(source.held)}", "yellow"
+    for note in source.notes:
+        yield f"{source.name}: note: {note}", "yellow"
 
 
 def _read(source: SourceReport, now: datetime) -> str:

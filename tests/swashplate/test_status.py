@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from swashplate.cli import main
-from swashplate.status import LingerReport, RolloutReport, StatusReport, WaitReport, merged
+from swashplate.status import LingerReport, RolloutReport, ServerReport, StatusReport, WaitReport, merged
 from swashplate.status_text import show
 from swashplate.text_table import age
 from tests.swashplate.reports import NOW, a_nack, a_problem, a_proxy, a_report, a_source, a_type, a_warning
@@ -258,3 +258,23 @@ def test_a_server_of_another_kind(answer: tuple[int, bytes], said: str) -> None:
         result = CliRunner().invoke(main, ["status", "--server", url])
     assert result.exit_code == 2
     assert said in result.stderr
+
+
+def test_sentences_stand_below_the_table_and_once() -> None:
+    error = f"the beginning of {'a long story ' * 20}and its end"
+    failing = a_source(name="kubernetes", error=error, state="stale", stale_since=NOW - timedelta(seconds=90))
+    two = [
+        a_report(server, ready=False, sources=(failing.model_copy(update={"server": server, "notes": ("a note",)}),))
+        for server in ("s1", "s2")
+    ]
+    text = shown(merged([one.model_copy(update={"servers": told(one, f"kubernetes: {error}")}) for one in two]))
+    assert text.count("the beginning") == 1
+    assert f"\nkubernetes: {error}\nkubernetes: note: a note\n" in text
+    assert text.count("no answer from kubernetes") == 2
+    rows = [line for line in text.splitlines() if line.startswith("kubernetes ")]
+    assert [row.endswith("stale for 1m") for row in rows] == [True, True]
+
+
+def told(report: StatusReport, reason: str) -> tuple[ServerReport, ...]:
+    """Its server, not ready for this reason."""
+    return tuple(server.model_copy(update={"reasons": (reason,)}) for server in report.servers)
