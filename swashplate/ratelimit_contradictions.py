@@ -31,6 +31,9 @@ def limit_contradictions(settings: Settings, omitted: str = "") -> Iterator[str]
         yield f"{named('ratelimit_workers')}: processes cannot share counters in memory; give --redis, or run one"
     if settings.ratelimit_workers > 1 and settings.ratelimit_listen.startswith("unix:"):
         yield f"{named('ratelimit_workers')}: processes cannot share a unix socket; listen on a port, or run one"
+    headers = [f"ratelimit_{kind}_header" for kind in ("limit", "remaining", "reset")]
+    if len({getattr(settings, name).lower() for name in headers}) < len(headers):
+        yield f"{', '.join(map(named, headers))}: two have one name; give each its own"
     pages = "ratelimit_http" if omitted else "admin"
     if settings.ratelimit_counters and not _is_loopback(address := getattr(settings, pages)):
         yield (
@@ -46,6 +49,12 @@ def _of_store(settings: Settings, omitted: str) -> Iterator[str]:
                 redis_settings(url)
             except SettingsError as failure:
                 yield f"{flag(name)}: {failure}"
+    prefix = settings.ratelimit_key_prefix
+    if settings.ratelimit_keys == "own" and ("{" in prefix or "}" in prefix):
+        yield (
+            f"{flag('ratelimit_key_prefix', omitted)}: {prefix!r} has braces, which would choose the slot of a Redis "
+            f"Cluster for all counters: leave them out; {flag('ratelimit_hash_tag', omitted)} says what chooses it"
+        )
     if not settings.redis:
         given = [name for name in settings.model_fields_set if name.startswith("redis_") and getattr(settings, name)]
         for name in sorted(given):

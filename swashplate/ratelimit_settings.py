@@ -6,7 +6,14 @@ from typing import Final, Literal
 from pydantic import BaseModel, Field
 
 from swashplate.address import Address
-from swashplate.setting_types import AddressSetting, Duration, ListenSetting, PathSetting
+from swashplate.setting_types import (
+    AddressSetting,
+    Duration,
+    HeaderSetting,
+    KeyPrefixSetting,
+    ListenSetting,
+    PathSetting,
+)
 
 RATELIMIT_PREFIX: Final = "ratelimit_"
 """What the flags of `swashplate ratelimit` leave out: there, `ratelimit_config` is `--config`."""
@@ -35,14 +42,12 @@ class LimitFields(BaseModel):
         False,
         description="Answer with headers that speak of the strictest limit: limit, remaining, seconds to reset.",
     )
-    ratelimit_limit_header: str = Field(
-        "RateLimit-Limit", min_length=1, description="Name of the header with the limit."
+    ratelimit_limit_header: HeaderSetting = Field("RateLimit-Limit", description="Name of the header with the limit.")
+    ratelimit_remaining_header: HeaderSetting = Field(
+        "RateLimit-Remaining", description="Name of the header with what remains of it."
     )
-    ratelimit_remaining_header: str = Field(
-        "RateLimit-Remaining", min_length=1, description="Name of the header with what remains of it."
-    )
-    ratelimit_reset_header: str = Field(
-        "RateLimit-Reset", min_length=1, description="Name of the header with the seconds until it begins anew."
+    ratelimit_reset_header: HeaderSetting = Field(
+        "RateLimit-Reset", description="Name of the header with the seconds until it begins anew."
     )
     ratelimit_structured_headers: bool = Field(
         False,
@@ -106,9 +111,12 @@ class CounterFields(BaseModel):
             "and its kind of limits only."
         ),
     )
-    ratelimit_key_prefix: str = Field(
+    ratelimit_key_prefix: KeyPrefixSetting = Field(
         "",
-        description="What the names of all counters begin with. Default: `ratelimit`; with compatible keys, nothing.",
+        description=(
+            "What the names of all counters begin with. Default: `ratelimit`; with compatible keys, nothing. Braces, "
+            "which choose the slot of a Redis Cluster, only with compatible keys."
+        ),
     )
     ratelimit_hash_tag: Literal["counter", "domain"] = Field(
         "counter",

@@ -1,5 +1,6 @@
 """Types of settings: what a flag, an environment variable and a settings file may say, and what becomes of it."""
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -54,6 +55,20 @@ def _path(value: object) -> object:
     return value
 
 
+def _header(value: object) -> object:
+    if isinstance(value, str) and _TOKEN.fullmatch(value) is None:
+        raise refused("no header can have this name", "it has letters, digits and -, such as RateLimit-Limit")
+    return value
+
+
+def _key_prefix(value: object) -> object:
+    if isinstance(value, str) and not value.isprintable():
+        raise refused("this has what cannot be seen, and would be in the name of every counter")
+    return value
+
+
+_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""RFC 9110, section 5.6.2."""
 _NAMESPACE: Final = name_of("namespace")
 _DOMAIN: Final = name_of("domain", 253, dotted=True)
 
@@ -61,6 +76,8 @@ PathSetting = Annotated[Path, BeforeValidator(_path)]
 AddressSetting = Annotated[Address, BeforeValidator(_address)]
 IpAddressSetting = Annotated[Address, BeforeValidator(_ip_address)]
 ListenSetting = Annotated[str, BeforeValidator(_listen)]
+HeaderSetting = Annotated[str, BeforeValidator(_header)]
+KeyPrefixSetting = Annotated[str, BeforeValidator(_key_prefix)]
 Duration = Annotated[timedelta, BeforeValidator(_duration)]
 DomainSetting = Annotated[str, BeforeValidator(_DOMAIN)]
 NamespaceSetting = Annotated[str, BeforeValidator(_NAMESPACE)]

@@ -9,6 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from swashplate.cli import main
+from swashplate.ratelimit_contradictions import limit_contradictions
+from swashplate.settings import Settings
 from tests.swashplate.ratelimit_site import BROKEN, SHOP, Running, Site
 
 CLUSTER = "redis+cluster://127.0.0.1:7000"
@@ -187,6 +189,12 @@ def test_a_reset_of_everything_is_asked_for() -> None:
         (["--redis", "http://127.0.0.1"], "--redis: 'http://127.0.0.1' is no URL of a store"),
         (["--redis-timeout", "5s"], "--redis-timeout says nothing without --redis"),
         (["--keys", "compatible"], "--keys compatible shares counters in a Redis"),
+        (["--key-prefix", "a{b}"], "--key-prefix: 'a{b}' has braces"),
+        (["--key-prefix", "a}"], "--hash-tag says what chooses it"),
+        (["--key-prefix", "a\nb"], "--key-prefix: this has what cannot be seen"),
+        (["--limit-header", "Rate Limit"], "--limit-header: no header can have this name"),
+        (["--reset-header", ""], "--reset-header: no header can have this name"),
+        (["--reset-header", "ratelimit-LIMIT"], "two have one name"),
         (["--near-limit-ratio", "2"], "--near-limit-ratio"),
         (["--listen", "nowhere"], "--listen: 'nowhere' is not host:port"),
     ],
@@ -197,6 +205,11 @@ def test_settings_that_do_not_go_together_are_told_before_anything_starts(
     result = run("serve", *(["--config", site.limits] if arguments else []), *arguments)
     assert result.exit_code == 2
     assert said in result.stderr
+
+
+def test_braces_that_envoyproxy_ratelimit_has_are_shared() -> None:
+    settings = Settings(redis="redis://x", ratelimit_keys="compatible", ratelimit_key_prefix="{all}")
+    assert list(limit_contradictions(settings)) == []
 
 
 def test_settings_come_from_the_environment_and_a_file(site: Site, tmp_path: Path) -> None:
