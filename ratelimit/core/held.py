@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from ratelimit.core import wire
 from ratelimit.core.options import Options
@@ -11,6 +11,9 @@ from ratelimit.counters.keys import Entries
 from ratelimit.limits.limit import Limit, OnStoreFailure
 from ratelimit.stats import LimitCounts, near_limit
 from ratelimit.unit import Unit
+
+NO_LIMIT: Final = wire.bare_status(wire.OK)
+UNLIMITED: Final = wire.bare_status(wire.OK, left=wire.UINT32)
 
 
 class KeyNames(Protocol):
@@ -22,8 +25,9 @@ class KeyNames(Protocol):
 
 @dataclass(slots=True, eq=False)
 class HeldLimit:
-    """`head` begins the names of its counters. `current` is the answer's `current_limit`, in bytes. `suffix` tells
-    its series from those of other limits of the same path; `label` is what structured headers and metadata call it.
+    """`head` begins the names of its counters. `current` is the answer's `current_limit`, in bytes; `within` and
+    `beyond` begin the status of a call that is within the limit or over it. `suffix` tells its series from those of
+    other limits of the same path; `label` is what structured headers and metadata call it.
 
     `quota` is the descriptor's, or that of the whole service. `harmless`: being over has no effect, nor has a store
     that fails. `counts` is the series of its own path.
@@ -33,6 +37,8 @@ class HeldLimit:
     rule: Rule
     head: bytes
     current: bytes
+    within: bytes
+    beyond: bytes
     suffix: str
     label: str
     window_s: int
@@ -63,11 +69,14 @@ def hold(limit: Limit, domain: str, names: KeyNames, options: Options, counts: L
     """Raises ValueError where the limit's numbers make none."""
     rule = rule_of(limit, options)
     capacity = rule.terms.capacity
+    current = wire.current_limit(limit.requests, limit.unit, limit.name)
     return HeldLimit(
         limit=limit,
         rule=rule,
         head=names.head(domain, rule),
-        current=wire.current_limit(limit.requests, limit.unit, limit.name),
+        current=current,
+        within=wire.coded(wire.OK, current),
+        beyond=wire.coded(wire.OVER_LIMIT, current),
         suffix=f"[{limit.tag}]" if limit.tag else "",
         label=limit.name or limit.path,
         window_s=rule.seconds,
@@ -83,13 +92,14 @@ def hold(limit: Limit, domain: str, names: KeyNames, options: Options, counts: L
 
 class HeldLimits:
     """The limits of one descriptor of the tree. `held` are those that count, `path` is where it stands (None: a limit
-    that a request brought). `plain`: at most one, which denies when it is over."""
+    that a request brought). `plain`: at most one, which denies when it is over. `otherwise` is the descriptor's
+    status where none of them counts."""
 
-    __slots__ = ("held", "path", "plain", "replaces", "unlimited")
+    __slots__ = ("held", "otherwise", "path", "plain", "replaces")
 
     def __init__(self, limits: Sequence[Limit], held: Sequence[HeldLimit], *, override: bool = False) -> None:
         self.held = tuple(held)
-        self.path = None if override else limits[0].path.removesuffix(f"[{limits[0].tag}]")
+        self.path = None if override or not limits else limits[0].path.removesuffix(f"[{limits[0].tag}]")
         self.plain = len(held) <= 1 and not any(one.harmless or one.quota for one in held)
         self.replaces = frozenset[str]().union(*[limit.replaces for limit in limits])
-        self.unlimited = any(limit.unlimited for limit in limits)
+        self.otherwise = UNLIMITED if any(limit.unlimited for limit in limits) else NO_LIMIT

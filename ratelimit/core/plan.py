@@ -3,15 +3,14 @@
 The same bytes are the same plan, for as long as the tree is the same.
 """
 
-from collections.abc import Container
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
 from google.protobuf.message import DecodeError
 
 from envoy_api import message_class
-from ratelimit.core import wire
-from ratelimit.core.held import HeldLimit, HeldLimits, KeyNames, hold
+from ratelimit.core.held import NO_LIMIT, HeldLimit, HeldLimits, KeyNames, hold
 from ratelimit.core.metadata import asked_for
 from ratelimit.core.options import Options
 from ratelimit.counters.check import MOST, Call, Check
@@ -20,12 +19,17 @@ from ratelimit.stats import LimitCounts, RateLimitStats
 from ratelimit.unit import Unit
 
 
+class Domain(Protocol):
+    """Of a `DomainTree`, what is needed here."""
+
+    def match(self, entries: Entries) -> Match | None: ...
+
+
 class Tree(Protocol):
     """Of a `LimitTree`, what is needed here."""
 
     @property
-    def domains(self) -> Container[str]: ...
-    def match(self, domain: str, entries: Entries) -> Match | None: ...
+    def domains(self) -> Mapping[str, Domain]: ...
 
 
 class Asked(NamedTuple):
@@ -59,17 +63,17 @@ class Plan:
     size: int = 400
 
 
-NO_LIMIT: Final = wire.bare_status(wire.OK)
-UNLIMITED: Final = wire.bare_status(wire.OK, remaining=wire.UINT32)
-
 _NOTHING: Final = frozenset[str]()
 _new = tuple.__new__  # half the time of calling the classes
 _MOST_OVERRIDES: Final = 10_000
 _Request: Final = message_class("envoy.service.ratelimit.v3.RateLimitRequest")
 
 
-_Found = tuple[HeldLimits, Entries, str]
-"""What one descriptor meets: limits, and the identity and stat of a Match."""
+_Found = tuple[HeldLimits, Entries, str, int]
+"""What one descriptor meets: limits, the identity and stat of a Match, and its hits."""
+
+
+_UNMET: Final[_Found] = HeldLimits((), ()), (), "", 0
 
 
 class _RefusedError(Exception):
@@ -84,8 +88,11 @@ class Planner:
         self._names = names
         self._stats = stats
         self._options = options
-        self._held: dict[str, dict[tuple[Limit, ...], HeldLimits]] = {}
+        self._held: dict[tuple[Limit, ...], HeldLimits] = {}
+        """By limits of the tree, which are of one domain."""
         self._overrides: dict[tuple[str, int, int], HeldLimits] = {}
+        self._small = min(options.bounds.text, 4 * options.bounds.entries)
+        """In no more bytes than that, nothing has room that is too large."""
         self._statuses_only = not (
             options.headers is not None
             or options.structured_headers
@@ -105,34 +112,46 @@ class Planner:
     def _plan(self, data: bytes) -> Plan:
         request = self._read(data)
         domain, descriptors = request.domain, request.descriptors
-        if domain not in self._tree.domains:
+        known = self._tree.domains.get(domain)
+        if known is None:
             statuses = (NO_LIMIT,) * len(descriptors)
             plan = Plan(parts=statuses, plain=self._statuses_only, unknown_domain=domain, size=400 + 2 * len(data))
             return self._said(plan, request)
-        found = [self._find(domain, number, descriptor) for number, descriptor in enumerate(descriptors)]
-        replaced = _NOTHING
-        for one in found:
-            if one is not None and one[0].replaces:
-                replaced |= one[0].replaces
-        request_hits, plain = request.hits_addend or 1, self._statuses_only
+        request_hits, replaced = request.hits_addend or 1, _NOTHING
+        found: list[_Found] = []
+        for number, descriptor in enumerate(descriptors):
+            met = self._find(domain, known, number, descriptor, request_hits)
+            found.append(met)
+            if met[0].replaces:
+                replaced |= met[0].replaces
+        plan = self._asking(domain, found, replaced)
+        # The names of counters are about as long, together, as the request.
+        plan.size = 400 + 2 * len(data) + 60 * len(found) + 300 * len(plan.call)
+        return self._said(plan, request) if self._options.dynamic_metadata else plan
+
+    def _asking(self, domain: str, found: Sequence[_Found], replaced: frozenset[str]) -> Plan:
+        """The plan of a request whose descriptors have met this."""
+        tail_of, plain = self._names.tail, self._statuses_only
         call: list[Check] = []
         asked: list[Asked] = []
         parts: list[Part] = []
-        for one, descriptor in zip(found, descriptors, strict=True):
-            if one is None:
-                parts.append(NO_LIMIT)
+        for group, identity, stat, hits in found:
+            if not group.held:
+                parts.append(group.otherwise)
                 continue
-            first = len(asked)
-            self._ask(domain, one, _hits(descriptor, request_hits), replaced, call, asked)
+            tail, own_series, first = tail_of(identity), stat == group.path, len(asked)
+            for held in group.held:
+                if replaced and held.limit.name in replaced:
+                    continue
+                counts = held.counts if own_series else self._stats.dynamic(domain, stat + held.suffix)
+                call.append(_new(Check, (held.head + tail, held.rule, hits)))
+                asked.append(_new(Asked, (held, counts, hits)))
             if len(asked) > first:
                 parts.append(tuple(asked[first:]))
-                plain = plain and one[0].plain
+                plain = plain and group.plain
             else:
-                parts.append(UNLIMITED if one[0].unlimited else NO_LIMIT)
-        # The names of counters are about as long, together, as the request.
-        size = 400 + 2 * len(data) + 60 * len(parts) + 300 * len(call)
-        plan = Plan(tuple(call), tuple(asked), tuple(parts), "", plain, b"", "", size)
-        return self._said(plan, request) if self._options.dynamic_metadata else plan
+                parts.append(group.otherwise)
+        return Plan(tuple(call), tuple(asked), tuple(parts), "", plain)
 
     def _read(self, data: bytes) -> Any:
         bounds = self._options.bounds
@@ -149,7 +168,7 @@ class Planner:
             raise _RefusedError("the request has no descriptors")
         if count > bounds.descriptors:
             raise _RefusedError(f"the request has {count} descriptors, at most {bounds.descriptors} are taken")
-        if len(data) > min(bounds.text, 4 * bounds.entries):  # in fewer bytes there is no room for more
+        if len(data) > self._small:
             for number, descriptor in enumerate(request.descriptors):
                 self._check_size(number, descriptor)
         return request
@@ -165,21 +184,24 @@ class Planner:
                     f"descriptor {number} has a key or value of {length} characters, at most {bounds.text} are taken"
                 )
 
-    def _find(self, domain: str, number: int, descriptor: Any) -> _Found | None:
-        entries = tuple([(entry.key, entry.value) for entry in descriptor.entries])
+    def _find(self, domain: str, known: Domain, number: int, descriptor: Any, request_hits: int) -> _Found:
+        entries: Entries = ()
+        for entry in descriptor.entries:  # most have one or two
+            entries += ((entry.key, entry.value),)
+        hits = descriptor.hits_addend.value if descriptor.HasField("hits_addend") else request_hits
+        hits = min(hits, MOST)
+        if descriptor.is_negative_hits:
+            hits = -hits
         if descriptor.HasField("limit"):
-            return self._override(domain, number, entries, descriptor.limit)
-        match = self._tree.match(domain, entries)
+            return self._override(domain, number, entries, descriptor.limit, hits)
+        match = known.match(entries)
         if match is None:
-            return None
+            return _UNMET
         limits, identity, stat = match
-        by_limits = self._held.get(domain)
-        if by_limits is None:
-            by_limits = self._held[domain] = {}
-        held = by_limits.get(limits)
+        held = self._held.get(limits)
         if held is None:
-            held = by_limits[limits] = self._hold(domain, limits)
-        return held, identity, stat
+            held = self._held[limits] = self._hold(domain, limits)
+        return held, identity, stat, hits
 
     def _hold(self, domain: str, limits: tuple[Limit, ...]) -> HeldLimits:
         return HeldLimits(
@@ -191,7 +213,7 @@ class Planner:
             ],
         )
 
-    def _override(self, domain: str, number: int, entries: Entries, override: Any) -> _Found:
+    def _override(self, domain: str, number: int, entries: Entries, override: Any, hits: int) -> _Found:
         """A limit that the request brings itself: neither shadow nor quota, whatever the tree says."""
         asked = (domain, override.requests_per_unit, override.unit)
         held = self._overrides.get(asked)
@@ -206,27 +228,7 @@ class Planner:
                 self._overrides.clear()
             made = hold(limit, domain, self._names, self._options, LimitCounts(domain, ""))
             held = self._overrides[asked] = HeldLimits((limit,), [made], override=True)
-        return held, entries, ".".join([f"{key}_{value}" if value else key for key, value in entries])
-
-    def _ask(
-        self,
-        domain: str,
-        found: _Found,
-        hits: int,
-        replaced: frozenset[str],
-        call: list[Check],
-        asked: list[Asked],
-    ) -> None:
-        """Adds the checks of a descriptor to the others'."""
-        group, identity, stat = found
-        tail = self._names.tail(identity)
-        own_series = stat == group.path
-        for held in group.held:
-            if replaced and held.limit.name in replaced:
-                continue
-            counts = held.counts if own_series else self._stats.dynamic(domain, stat + held.suffix)
-            call.append(_new(Check, (held.head + tail, held.rule, hits)))
-            asked.append(_new(Asked, (held, counts, hits)))
+        return held, entries, ".".join([f"{key}_{value}" if value else key for key, value in entries]), hits
 
     def _said(self, plan: Plan, request: Any) -> Plan:
         """With what the answer says beside statuses."""
@@ -234,9 +236,3 @@ class Planner:
             plan.metadata = asked_for(request)
             plan.size += len(plan.metadata)
         return plan
-
-
-def _hits(descriptor: Any, otherwise: int) -> int:
-    hits = descriptor.hits_addend.value if descriptor.HasField("hits_addend") else otherwise
-    hits = min(hits, MOST)
-    return -hits if descriptor.is_negative_hits else hits

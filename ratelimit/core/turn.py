@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from math import inf
 from typing import Final
 
-from ratelimit.core.answer import Undecided, count, full_answer, plain_answer
+from ratelimit.core.answer import Undecided, full_answer, plain_answer
 from ratelimit.core.call import Status, Turn
 from ratelimit.core.held import KeyNames
 from ratelimit.core.memo import Memo
@@ -148,11 +148,12 @@ class _Running:
             raise AssertionError(f"the store decided a call twice, number {number}")
         self.waiting[number] = None
         self.left -= 1
+        place, plan = waiting
         try:
-            self.settle(*waiting, outcomes)
+            self.settle(place, plan, outcomes)
         except Exception as error:
             self._core.on_fault(error)
-            self.fail(waiting[0], Status.INTERNAL, "the answer could not be made")
+            self.fail(place, Status.INTERNAL, "the answer could not be made")
         if self._deciding:
             return
         if not self.left:
@@ -169,9 +170,8 @@ class _Running:
             return
         if plan.unknown_domain:
             stats.no_domain(plan.unknown_domain, len(plan.parts))
-        if count(outcomes, plan) and plan.plain:
-            answer: bytes | Undecided = plain_answer(plan, outcomes, stats)
-        else:
+        answer: bytes | Undecided | None = plain_answer(plan, outcomes, stats) if plan.plain else None
+        if answer is None:
             answer = full_answer(plan, outcomes, self._options, stats)
         if isinstance(answer, Undecided):
             kind = answer.failed.kind

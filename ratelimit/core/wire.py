@@ -15,12 +15,8 @@ OK, OVER_LIMIT, UNKNOWN = 1, 2, 0
 
 def varint(number: int) -> bytes:
     """Of a number that is not negative."""
-    if number < 0x80:
-        return _ONE_BYTE[number]
     if number < 0x4000:
-        return bytes((number & 0x7F | 0x80, number >> 7))
-    if number < 0x10000000:
-        return _TWO_BYTES[number & 0x3FFF] + varint(number >> 14)
+        return _LAST[number]
     groups = []
     while number >= 0x80:
         groups.append(number & 0x7F | 0x80)
@@ -30,8 +26,10 @@ def varint(number: int) -> bytes:
 
 
 _ONE_BYTE: Final = tuple(bytes((number,)) for number in range(0x80))
-_TWO_BYTES: Final = tuple(bytes((number & 0x7F | 0x80, number >> 7 | 0x80)) for number in range(0x4000))
-"""Of numbers that have more bytes."""
+_MORE: Final = tuple(bytes((number & 0x7F | 0x80, number >> 7 | 0x80)) for number in range(0x4000))
+"""14 bits of a number that has more."""
+_LAST: Final = _ONE_BYTE + tuple(bytes((number & 0x7F | 0x80, number >> 7)) for number in range(0x80, 0x4000))
+"""The last 14 bits of a number, or all of them."""
 
 
 def field(number: int, data: bytes) -> bytes:
@@ -50,32 +48,42 @@ def current_limit(requests: int, unit: int, name: str) -> bytes:
     return field(2, inner + field(3, name.encode()) if name else inner)
 
 
-def _remaining(left: int) -> bytes:
-    return number_field(3, left)
+def remaining(left: int) -> bytes:
+    """DescriptorStatus.limit_remaining. Of a large number, in as few steps as can be: each call has another."""
+    if left < 0x4000:
+        return _REMAINING[left]
+    if left < 0x10000000:
+        return _LARGE_REMAINING[left & 0x3FFF] + _LAST[left >> 14]
+    left = min(left, UINT32)
+    return _LARGE_REMAINING[left & 0x3FFF] + _MORE[left >> 14 & 0x3FFF] + _ONE_BYTE[left >> 28]
 
 
 def _until_reset(seconds: int) -> bytes:
     return field(4, number_field(1, seconds))
 
 
-_REMAINING: Final = tuple(_remaining(left) for left in range(10_001))
+_REMAINING: Final = tuple(number_field(3, left) for left in range(0x4000))
+_LARGE_REMAINING: Final = tuple(b"\x18" + bits for bits in _MORE)
 _UNTIL_RESET: Final = tuple(_until_reset(seconds) for seconds in range(3_601))
-_SHORT_STATUS: Final = tuple(b"\x12" + size for size in _ONE_BYTE)
+_STATUS: Final = tuple(b"\x12" + size for size in _ONE_BYTE)
 _CODE: Final = tuple(number_field(1, code) for code in (UNKNOWN, OK, OVER_LIMIT))
 
 
-def status(code: int, limit: bytes, remaining: int, reset_s: int) -> bytes:
-    """RateLimitResponse.statuses, a DescriptorStatus of a limit whose counter is known."""
-    left = _REMAINING[remaining] if remaining <= 10_000 else b"\x18" + varint(min(remaining, UINT32))
-    reset = _UNTIL_RESET[reset_s] if reset_s <= 3_600 else _until_reset(reset_s)
-    inner = _CODE[code] + limit + left + reset
+def status(head: bytes, left: int, reset_s: int) -> bytes:
+    """RateLimitResponse.statuses, a DescriptorStatus of a limit whose counter is known. `head`: as of `coded`."""
+    inner = head + remaining(left) + (_UNTIL_RESET[reset_s] if reset_s <= 3_600 else _until_reset(reset_s))
     size = len(inner)
-    return (_SHORT_STATUS[size] if size < 0x80 else b"\x12" + varint(size)) + inner
+    return (_STATUS[size] if size < 0x80 else b"\x12" + varint(size)) + inner
 
 
-def bare_status(code: int, limit: bytes = b"", remaining: int = 0) -> bytes:
+def coded(code: int, limit: bytes) -> bytes:
+    """How a DescriptorStatus begins: its code, and its `current_limit`."""
+    return _CODE[code] + limit
+
+
+def bare_status(code: int, limit: bytes = b"", left: int = 0) -> bytes:
     """A DescriptorStatus where no counter was asked, or none could be."""
-    return field(2, _CODE[code] + limit + _remaining(remaining))
+    return field(2, coded(code, limit) + number_field(3, left))
 
 
 OVERALL: Final = _CODE

@@ -44,7 +44,9 @@ class Keys(NamedTuple):
 
     def tail(self, identity: Entries) -> bytes:
         """What follows the head."""
-        text = "".join([f"{len(key)}:{key}{len(value)}:{value}" for key, value in identity])
+        text = ""
+        for key, value in identity:
+            text += f"{len(key)}:{key}{len(value)}:{value}"
         if text.isascii():
             return text.encode()
         return b"".join([_part(text.encode()) for entry in identity for text in entry])

@@ -45,7 +45,11 @@ class OverLimitMemory:
         if not self._over:
 
             def noted(place: int, outcomes: Sequence[Outcome]) -> None:
-                self._remember(calls[place], outcomes, now)
+                for outcome in outcomes:
+                    # Neither over nor given back: most are, and change nothing here.
+                    if outcome[0] is not False or outcome[1] >= outcome[2]:
+                        self._remember(calls[place], outcomes, now)
+                        break
                 done(place, outcomes)
 
             self._store.decide(calls, deadlines, noted)

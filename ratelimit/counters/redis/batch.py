@@ -3,7 +3,7 @@
 import hashlib
 import sys
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
 from typing import Any, Final, Protocol
 
@@ -12,7 +12,7 @@ from ratelimit.counters.check import MOST, Failed, FailureKind, Outcome, Verdict
 from ratelimit.counters.redis.connection import pack_command
 from ratelimit.counters.redis.turn import Part
 from ratelimit.counters.stats import StoreStats
-from ratelimit.counters.terms import BUCKET, FIXED, SLIDING, Terms
+from ratelimit.counters.terms import BUCKET, FIXED, SLIDING, Calendar, Terms
 from ratelimit.counters.windows import bounds
 
 _CALENDAR: Final = 4
@@ -86,66 +86,59 @@ class _Rules:
         return known
 
 
-class _Sum:
-    """The hits of one counter, added up; later how many there were before the next check of it."""
-
-    __slots__ = ("count", "problem", "reset_s", "reset_us", "terms")
-
-    def __init__(self, count: int, terms: Terms) -> None:
-        self.count = count
-        self.terms = terms
-        self.reset_s = 0
-        self.reset_us = 0
-        self.problem: Failed | None = None
-
-
 class _Summed:
     """Checks whose counters can be asked once each, because nothing depends on their order: fixed windows that count
-    denied calls too, without refunds."""
+    denied calls too, without refunds. `hits` are those of each counter, added up."""
 
-    def __init__(self, script: Script, parts: Sequence[Part], sums: dict[bytes, _Sum], now: float) -> None:
+    def __init__(self, parts: Sequence[Part], hits: dict[bytes, int], terms: Iterable[Terms], now: float) -> None:
         self.parts = parts
-        self._script = script
-        self._sums = sums
-        rules = _Rules(now)
-        calls: list[float] = []
-        last, rule = None, 0
-        for number, counter in enumerate(sums.values(), 1):
-            if counter.terms is not last:
-                last = counter.terms
-                rule = rules.number(last)
-            calls += (1, number, rule, counter.count if counter.count < MOST else MOST)
-        self._numbers = rules.numbers + calls
+        self._keys = [*hits]
+        windows: list[float] = [0]
+        sums: list[float] = []
+        known: dict[tuple[int, Calendar | None], int] = {}
+        last, number = None, 0
+        for counter, total in zip(terms, hits.values(), strict=True):
+            if counter is not last:
+                last = counter
+                window = counter.seconds, counter.calendar
+                number = known.setdefault(window, len(known) + 1)
+                if number > windows[0]:
+                    windows[0] = number
+                    windows.extend(_window_of(counter, now))
+            sums += (number, total if total < MOST else MOST)
+        self._numbers = windows + sums
 
     def packed(self, *, whole: bool = False) -> bytes:
-        return pack(self._script, [*self._sums], self._numbers, whole=whole)
+        return pack(FIXED_SCRIPT, self._keys, self._numbers, whole=whole)
 
     def settle(self, reply: list[Any], stats: StoreStats) -> str:
-        wrong, at = "", 0
-        for counter in self._sums.values():
-            over, before, _, counter.reset_us = reply[at : at + 4]
-            counter.count = before
-            counter.reset_s = -(-counter.reset_us // US)
-            at += 4
-            if isinstance(over, bytes):
-                counter.problem = refusal(over.decode("utf-8", "replace"))
-                wrong = wrong or _of_server(counter.problem)
+        # What each counter holds before the next check of it, and how long until it begins anew.
+        counts = dict(zip(self._keys, reply[::2], strict=True))
+        resets = dict(zip(self._keys, [(-(-reset_us // US), reset_us) for reset_us in reply[1::2]], strict=True))
+        wrong = ""
         for part in self.parts:
             outcomes: list[Outcome] = []
             for key, rule, hits in part.checks:
-                counter = self._sums[key]
-                if counter.problem is not None:
-                    stats.failures[counter.problem.kind] += 1
-                    outcomes.append(counter.problem)
+                before = counts[key]
+                if isinstance(before, bytes):
+                    failed = refusal(before.decode("utf-8", "replace"))
+                    stats.failures[failed.kind] += 1
+                    wrong = wrong or _of_server(failed)
+                    outcomes.append(failed)
                     continue
-                before, reset_us = counter.count, counter.reset_us
                 after = before + hits
                 left = rule.limit - after
-                counter.count = after = after if after < MOST else MOST
-                verdict = (left < 0, before, after, left if left > 0 else 0, counter.reset_s, False, reset_us)
+                counts[key] = after = after if after < MOST else MOST
+                reset_s, reset_us = resets[key]
+                verdict = (left < 0, before, after, left if left > 0 else 0, reset_s, False, reset_us)
                 outcomes.append(_new(Verdict, verdict))
             part.settle(outcomes)
         return wrong
+
+
+def _window_of(terms: Terms, now: float) -> tuple[float, float, float, float]:
+    """As the script for fixed windows reads it."""
+    return (terms.seconds, 0, 0, 0) if terms.calendar is None else bounds(terms.calendar, int(now))
 
 
 class _InOrder:
@@ -193,22 +186,25 @@ def _of_server(failed: Failed) -> str:
 
 
 SCRIPT: Final = Script("script.lua")
+FIXED_SCRIPT: Final = Script("fixed.lua")
 
 
 def make_batch(parts: Sequence[Part], now: float) -> Batch:
     """Sums what can be summed."""
-    sums: dict[bytes, _Sum] = {}
+    sums: dict[bytes, int] = {}
+    terms: dict[bytes, Terms] = {}
     for part in parts:
         for key, rule, hits in part.checks:
-            terms = rule.terms
-            if hits < 0 or not terms.plain:
+            ours = rule.terms
+            if hits < 0 or not ours.plain:
                 return _InOrder(SCRIPT, parts, now)
             known = sums.get(key)
             if known is None:
-                sums[key] = _Sum(hits, terms)
+                sums[key] = hits
+                terms[key] = ours
                 continue
-            other = known.terms
-            if other is not terms and (other.seconds, other.calendar) != (terms.seconds, terms.calendar):
+            other = terms[key]
+            if other is not ours and (other.seconds, other.calendar) != (ours.seconds, ours.calendar):
                 return _InOrder(SCRIPT, parts, now)
-            known.count += hits
-    return _Summed(SCRIPT, parts, sums, now)
+            sums[key] = known + hits
+    return _Summed(parts, sums, terms.values(), now)

@@ -7,7 +7,7 @@ from math import inf
 
 from ratelimit.counters.check import Call
 from ratelimit.counters.redis import inspect
-from ratelimit.counters.redis.batch import SCRIPT, make_batch
+from ratelimit.counters.redis.batch import FIXED_SCRIPT, SCRIPT, make_batch
 from ratelimit.counters.redis.cluster import Cluster
 from ratelimit.counters.redis.compatible import JITTER_S, compatible
 from ratelimit.counters.redis.compatible import SCRIPT as COMPATIBLE_SCRIPT
@@ -26,13 +26,13 @@ class RedisStore:
     def __init__(self, settings: RedisSettings, *, shares_keys: bool = False) -> None:
         self._settings = settings
         self.stats = StoreStats()
-        made, script = (
-            (compatible(lambda: random.randint(0, JITTER_S)), COMPATIBLE_SCRIPT)
+        made, scripts = (
+            (compatible(lambda: random.randint(0, JITTER_S)), (COMPATIBLE_SCRIPT,))
             if shares_keys
-            else (make_batch, SCRIPT)
+            else (make_batch, (FIXED_SCRIPT, SCRIPT))
         )
         kind = Cluster if settings.topology is Topology.CLUSTER else OneServer
-        self._fleet: Fleet = kind(settings, made, (script.text,), self, self.stats)
+        self._fleet: Fleet = kind(settings, made, [script.text for script in scripts], self, self.stats)
         self._turns: set[Turn] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._tell_ready: Callable[[], None] = _nobody

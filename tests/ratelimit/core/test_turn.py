@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from math import inf
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from ratelimit.core.call import Status
 from ratelimit.core.options import Options
 from ratelimit.counters.check import Check, Failed, FailureKind, Outcome, Verdict
+from ratelimit.limits.limit import Entries
 from ratelimit.stats import RESPONSE_BOUNDS_S, RateLimitStats
 from tests.ratelimit.core.calls import Calls, Ended, Response, ask, core_of, decided, request, tree_of
 from tests.ratelimit.core.scripted import PASSED, ScriptedStore
@@ -180,14 +182,15 @@ def test_a_store_that_raises_fails_only_what_it_has_not_decided() -> None:
 
 def test_an_error_of_our_own_fails_its_own_call_only() -> None:
     class Odd:
-        domains = frozenset({"mesh"})
-
-        def match(self, domain: str, entries: Any) -> Any:
+        def match(self, entries: Entries) -> None:
             if entries[0][1] == "bad":
                 raise RuntimeError("a bug")
 
+    class OddTree:
+        domains = MappingProxyType({"mesh": Odd()})
+
     faults: list[Exception] = []
-    core = core_of(Odd(), on_fault=faults.append)
+    core = core_of(OddTree(), on_fault=faults.append)
     good, bad, other = decided(core, request("user=a"), request("user=bad"), request("user=b"))
     assert _status(bad) is Status.INTERNAL
     assert isinstance(good, bytes)

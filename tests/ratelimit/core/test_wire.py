@@ -28,14 +28,15 @@ def test_statuses(code: int, requests: int, unit: int, name: str, remaining: int
     status.current_limit.name = name
     status.duration_until_reset.SetInParent()
     status.duration_until_reset.seconds = reset_s
-    assert wire.status(code, wire.current_limit(requests, unit, name), remaining, reset_s) == encode(response)
+    head = wire.coded(code, wire.current_limit(requests, unit, name))
+    assert wire.status(head, remaining, reset_s) == encode(response)
 
 
 @given(codes, uint32)
 def test_statuses_without_a_counter(code: int, remaining: int) -> None:
     response = Response()
     response.statuses.add(code=code, limit_remaining=remaining)
-    assert wire.bare_status(code, remaining=remaining) == encode(response)
+    assert wire.bare_status(code, left=remaining) == encode(response)
 
 
 @given(codes, names.filter(bool), names, st.dictionaries(names, names, max_size=1))
@@ -53,6 +54,6 @@ def test_whole_answers(code: int, name: str, value: str, said: dict[str, str]) -
 
 def test_what_an_answer_cannot_hold_is_cut_to_its_most() -> None:
     most = 2**32 - 1
-    response = Response.FromString(wire.status(wire.OK, wire.current_limit(2**40, 1, ""), 2**40, 1))
+    response = Response.FromString(wire.status(wire.coded(wire.OK, wire.current_limit(2**40, 1, "")), 2**40, 1))
     assert response.statuses[0].current_limit.requests_per_unit == most
     assert response.statuses[0].limit_remaining == most

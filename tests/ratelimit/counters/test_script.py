@@ -63,13 +63,14 @@ HISTORIES = st.one_of(
 
 
 class Told:
-    """A script whose clock is told, and whose counters do not end while a test runs."""
+    """A script whose clock is told, and whose counters do not end while a test runs. `lives`: how long it says they
+    live."""
 
-    def __init__(self, text: str, now_us: int) -> None:
+    def __init__(self, text: str, now_us: int, lives: str) -> None:
         seconds, rest = divmod(now_us, US)
         for old, new in (
             ("redis.pcall('TIME')", f"{{'{seconds}', '{rest}'}}"),
-            ("max(1, min(ceil(resets[k] / US), 1e10))", "1000"),
+            (f"max(1, min(ceil({lives} / US), 1e10))", "1000"),
         ):
             assert text.count(old) == 1
             text = text.replace(old, new)
@@ -115,7 +116,8 @@ class Server:
         )
         parts = [Part(under_way, place, call) for place, call in enumerate(moved)]
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(batch, "SCRIPT", Told(batch.SCRIPT.text, now_us))
+            patch.setattr(batch, "SCRIPT", Told(batch.SCRIPT.text, now_us, "resets[k]"))
+            patch.setattr(batch, "FIXED_SCRIPT", Told(batch.FIXED_SCRIPT.text, now_us, "reset"))
             made = batch.make_batch(parts, now_us / US + ahead_s)
             reply = self.runner.run(self._ask(made.packed(whole=True)))
         assert isinstance(reply, list), reply
