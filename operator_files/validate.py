@@ -4,7 +4,7 @@ import difflib
 import types
 import typing
 from collections.abc import Collection, Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Generic, NamedTuple, TypeVar, Union
+from typing import Annotated, Any, ClassVar, Final, Generic, NamedTuple, TypeVar, Union
 
 from pydantic import BaseModel, ConfigDict, RootModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -27,6 +27,9 @@ class FileModel(BaseModel):
 
 
 M = TypeVar("M", bound=BaseModel)
+
+_MOST_LIKELY: Final = 5
+_MOST_LISTED: Final = 40
 
 
 class Outcome(NamedTuple, Generic[M]):
@@ -95,10 +98,17 @@ def _nulls(data: object, except_under: str, loc: tuple[str | int, ...]) -> Itera
 
 
 def did_you_mean(word: str, known: Collection[str]) -> str:
-    """A fix that names the nearest known word, else lists them all."""
+    """A fix that names the nearest known word, or those that it is the beginning or the end of; else lists them all,
+    or of very many those that are most like it."""
     near = nearest(word, known)
     if near is not None:
         return f"did you mean `{near}`?"
+    partly = [name for name in sorted(known) if name.endswith(f"_{word}") or name.startswith(f"{word}_")]
+    if 0 < len(partly) <= _MOST_LIKELY:
+        return f"did you mean {' or '.join(f'`{name}`' for name in partly)}?"
+    if len(known) > _MOST_LISTED:
+        likely = difflib.get_close_matches(word, sorted(known), n=_MOST_LIKELY, cutoff=0.0)
+        return f"known here, of {len(known)}, and most like it: " + ", ".join(sorted(likely))
     return "known here: " + ", ".join(sorted(known)) if known else ""
 
 

@@ -51,9 +51,10 @@ OVERRULED = Code(
     "L023",
     "The limits of route files are a domain of their own, in force instead of a limit file's domain of that name.",
 )
+ROUTE_FILE = Code("L024", "A route file among limit files. Its limits are served from where route files are.")
 
 CODES: tuple[Code, ...] = (
     DUPLICATE, DOMAIN_TAKEN, DESCRIPTOR_TAKEN, UNIT, UNLIMITED, REPLACES_ITSELF, SHARE_THRESHOLD, SEVERAL, WINDOW,
     TIME_ZONE, INCOMPATIBLE, MISPLACED, NO_VALUE, DENIES_ALL, REPLACES_UNKNOWN, NAME_TWICE, NO_EFFECT, UNREACHABLE,
-    KEY_PATTERN, OTHERWISE_THERE, YAML_1_1, APART, OVERRULED,
+    KEY_PATTERN, OTHERWISE_THERE, YAML_1_1, APART, OVERRULED, ROUTE_FILE,
 )  # fmt: skip

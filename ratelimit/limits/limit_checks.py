@@ -8,6 +8,7 @@ from operator_files.validate import did_you_mean, nearest
 from operator_files.yaml import Document, Loc
 from ratelimit.counters.check import Algorithm, Rule
 from ratelimit.limits import codes, compatible
+from ratelimit.limits.model import OneOfSeveralSpec
 from ratelimit.limits.window import CALENDAR_UNITS, LONGEST_S
 from ratelimit.unit import Unit
 
@@ -114,11 +115,11 @@ class _Limit:
 
     def _units(self) -> Iterator[Problem]:
         unit = self._data.get("unit")
-        if "unit" not in self._data:
+        if self._lacks("unit"):
             yield self._error(codes.UNIT, "the unit is missing here", None, "add `unit: minute`, say")
         elif isinstance(unit, str) and self._unit is None:
             yield self._error(codes.UNIT, f"`{unit}` is no unit", "unit", did_you_mean(unit.lower(), _UNITS))
-        if "requests_per_unit" not in self._data:
+        if self._lacks("requests_per_unit"):
             yield self._document.problem(
                 codes.DENIES_ALL,
                 "without `requests_per_unit` this limit denies every request",
@@ -129,6 +130,11 @@ class _Limit:
             )
         if self._unit is not None and self._multiplier and self._multiplier * self._unit.seconds > LONGEST_S:
             yield self._error(codes.WINDOW, "the window is longer than 100 years", "unit_multiplier", "write less")
+
+    def _lacks(self, key: str) -> bool:
+        """Not where it stands there in another spelling, which is a problem of its own already."""
+        unknown = [str(other) for other in self._data if other not in OneOfSeveralSpec.model_fields]
+        return key not in self._data and nearest(key, unknown) is None
 
     def _calendar(self) -> Iterator[Problem]:
         zone = self._data.get("time_zone")

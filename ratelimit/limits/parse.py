@@ -9,7 +9,7 @@ from operator_files.last_good import Reading
 from operator_files.problem import Problem, has_errors, in_order
 from operator_files.validate import examine
 from operator_files.yaml import Document
-from ratelimit.limits import accepted
+from ratelimit.limits import accepted, codes
 from ratelimit.limits.checks import problems_of
 from ratelimit.limits.convert import descriptors_of
 from ratelimit.limits.descriptor import DomainFile
@@ -50,6 +50,16 @@ def parse_data(data: Mapping[str, object], path: str, *, shared_keys: bool = Fal
 
 
 def _read(document: Document, shared_keys: bool) -> Reading[DomainFile]:
+    if _is_route_file(document.data):
+        problem = document.problem(
+            codes.ROUTE_FILE,
+            "this is a route file, and no limit file",
+            ("service",),
+            fix="check it with `swashplate check FILE`; its limits are served by `swashplate serve`, or by "
+            "`swashplate ratelimit serve --routes DIRECTORY`",
+            key=True,
+        )
+        return Reading(document.text, None, (problem,))
     warnings = accepted.take(document)
     file, problems, _ = examine(LimitFile, document)
     problems = in_order((*warnings, *problems, *problems_of(document, shared_keys=shared_keys)))
@@ -58,3 +68,7 @@ def _read(document: Document, shared_keys: bool) -> Reading[DomainFile]:
     names = Names(document)
     value = DomainFile(file.domain, descriptors_of(file, document), names.wanted())
     return Reading(document.text, value, in_order((*problems, *names.twice())))
+
+
+def _is_route_file(data: object) -> bool:
+    return isinstance(data, dict) and "service" in data and not {"domain", "descriptors"} & data.keys()

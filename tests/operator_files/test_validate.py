@@ -120,3 +120,12 @@ def test_schema_has_no_nulls_and_no_needless_titles() -> None:
 def test_what_was_meant_is_few_slips_away(word: str, meant: str | None) -> None:
     known = ["stable", "canary", "max-ejected", "v1", "v2", "abc.default", "introduction"]
     assert nearest(word, known) == meant
+
+
+def test_of_very_many_known_words_a_few_are_named() -> None:
+    known = {f"name_{number}" for number in range(100)} | {"ratelimit_config", "redis_ca", "consul_ca"}
+    assert did_you_mean("config", known) == "did you mean `ratelimit_config`?"
+    assert did_you_mean("ca", known) == "did you mean `consul_ca` or `redis_ca`?"
+    assert did_you_mean("name_1x", known) == "did you mean `name_1`?"
+    assert did_you_mean("nomen", known).startswith("known here, of 103, and most like it: ")
+    assert did_you_mean("nomen", known).count(",") < 8
