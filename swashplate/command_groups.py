@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from swashplate.once import once
+
 
 class LazyCommands(click.Group):
     """Imports a command's module when the command is asked for: `status` needs no gRPC server."""
@@ -23,4 +25,4 @@ class LazyCommands(click.Group):
             return None
         command = import_module(f"{self._package}.{cmd_name}").command
         assert isinstance(command, click.Command)
-        return command
+        return once(command)

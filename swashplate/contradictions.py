@@ -8,6 +8,7 @@ import click
 
 from swashplate.ratelimit_contradictions import limit_contradictions
 from swashplate.registry_settings import ConsulFields, KubernetesFields, consul_settings
+from swashplate.registry_sources import check_kubeconfig
 from swashplate.settings import PATHS, Settings, flag
 from swashplate.status import CONSUL, KUBERNETES, SERVICE_FILES
 
@@ -30,11 +31,14 @@ def refuse_contradictions(settings: Settings) -> None:
 
 
 def refuse_unreadable(settings: Settings) -> None:
-    """Raises OSError for a file that a registry's setting names and that cannot be read."""
+    """Raises OSError for a file that a registry's setting names and that cannot be read, and UnusableError for a
+    kubeconfig without the context."""
     for name in (*KubernetesFields.model_fields, *ConsulFields.model_fields):
         if name in PATHS and (path := getattr(settings, name)) is not None:
             with path.open("rb"):
                 pass
+    if settings.kubernetes:
+        check_kubeconfig(settings)
 
 
 def contradictions(settings: Settings) -> Iterator[str]:

@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 
 from swashplate import settings_file
 from swashplate.address import Address
+from swashplate.once import ListOption
 from swashplate.settings import (
     ENVIRONMENT_ONLY,
     ENVIRONMENT_PREFIX,
@@ -113,13 +114,13 @@ def _switch(process: Callable[[Any, Any], None], value: Any, state: Any) -> None
 def _option(name: str, omitted: str, *, hidden: bool) -> Callable[[F], F]:
     field = Settings.model_fields[name]
     # `--kubernetes` alone is `--kubernetes true`.
-    optional: dict[str, Any] = (
-        {"is_flag": False, "flag_value": "true", "cls": _Switch} if field.annotation is bool else {}
-    )
+    more: dict[str, Any] = {"cls": ListOption} if "," in _metavar(name) else {}
+    if field.annotation is bool:
+        more = {"is_flag": False, "flag_value": "true", "cls": _Switch}
     return click.option(
         flag(name, omitted),
         name,
-        **optional,
+        **more,
         # Readable or not: that may change while the server runs, and the server tells.
         type=click.Path(readable=False) if name in PATHS else str,
         metavar=_metavar(name),

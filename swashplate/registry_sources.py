@@ -9,6 +9,7 @@ from discovery.registry import Feed
 from discovery.source import Source
 from operator_files.store import LastGoodStore
 from routes.source import Changes as RouteChanges
+from swashplate.output import UnusableError
 from swashplate.registry_settings import consul_settings, kubernetes_settings
 from swashplate.settings import Settings
 
@@ -24,18 +25,33 @@ class Told:
 
 
 def kubernetes_source(settings: Settings, feed: Feed, store: LastGoodStore | None, told: Told) -> Source:
-    """Raises StoreError, and ValueError for credentials that cannot be used."""
+    """Raises StoreError, and UnusableError for a kubeconfig that cannot be used."""
+    from discovery.kubernetes.errors import CredentialsError
     from discovery.kubernetes.source import KubernetesSource
 
-    return KubernetesSource(
-        kubernetes_settings(settings),
-        feed,
-        store=store,
-        now=time.time,
-        on_error=told.error,
-        on_routes=told.routes,
-        on_notes=told.notes,
-    )
+    try:
+        return KubernetesSource(
+            kubernetes_settings(settings),
+            feed,
+            store=store,
+            now=time.time,
+            on_error=told.error,
+            on_routes=told.routes,
+            on_notes=told.notes,
+        )
+    except CredentialsError as error:
+        raise UnusableError(str(error)) from error
+
+
+def check_kubeconfig(settings: Settings) -> None:
+    """Whether there is such a file with such a context, where settings name one. Raises UnusableError."""
+    from discovery.kubernetes.credentials import CredentialSource
+    from discovery.kubernetes.errors import CredentialsError
+
+    try:
+        CredentialSource(settings.kubeconfig, settings.kubernetes_context).check()
+    except CredentialsError as error:
+        raise UnusableError(str(error)) from error
 
 
 def consul_source(settings: Settings, feed: Feed, store: LastGoodStore | None, told: Told) -> Source:

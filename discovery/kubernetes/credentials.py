@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 
 from discovery.kubernetes.errors import CredentialsError
 from discovery.kubernetes.exec_plugin import PluginAnswer, ask_plugin
-from discovery.kubernetes.kubeconfig import Identity, read_account, read_kubeconfig
+from discovery.kubernetes.kubeconfig import Identity, check_kubeconfig, read_account, read_kubeconfig
 
 REREAD_S: Final = 60.0
 RETRY_S: Final = 5.0
@@ -124,20 +124,30 @@ class CredentialSource:
         )
         self._due = min(now + self._reread_s, _renewal(identity, now))
 
+    def check(self) -> None:
+        """What was named has to be there: a kubeconfig, a context. Blocking, and asks nobody. Raises
+        CredentialsError."""
+        if self._kubeconfig is not None or self._context:
+            check_kubeconfig(self._paths(), self._context)
+
     def _read(self) -> Identity:
         """Blocking. Raises CredentialsError."""
+        if self._kubeconfig is None and not self._context and (account := self._account()) is not None:
+            return account
+        return read_kubeconfig(self._paths(), self._context, self._plugins.ask)
+
+    def _paths(self) -> str:
+        """As in KUBECONFIG. Raises CredentialsError where there is none of them."""
         if self._kubeconfig is not None:
             if not self._kubeconfig.exists():
                 raise CredentialsError(f"kubeconfig {self._kubeconfig}: no such file")
-            return read_kubeconfig(str(self._kubeconfig), self._context, self._plugins.ask)
-        if not self._context and (account := self._account()) is not None:
-            return account
+            return str(self._kubeconfig)
         paths = self._environment.get("KUBECONFIG") or str(Path("~/.kube/config").expanduser())
         if not any(Path(path).expanduser().exists() for path in paths.split(os.pathsep) if path):
             raise CredentialsError(
                 f"no cluster: this is no pod with a service account, and there is no {paths}; name a kubeconfig"
             )
-        return read_kubeconfig(paths, self._context, self._plugins.ask)
+        return paths
 
 
 class _PluginAnswers:

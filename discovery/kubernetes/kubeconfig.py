@@ -1,9 +1,10 @@
 """Reads a kubeconfig, or a pod's service account, through the kubernetes package. Blocking: for a thread."""
 
+import contextlib
 import os
 import ssl
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -90,17 +91,36 @@ def read_account(folder: Path = ACCOUNT, environment: Mapping[str, str] = os.env
 
 def read_kubeconfig(paths: str, context: str, ask_plugin: AskPlugin) -> Identity:
     """What kubectl would use. `paths` is one file or several as in KUBECONFIG. Raises CredentialsError."""
-    try:
-        merger = KubeConfigMerger(paths)
-        if merger.config is None:
-            raise CredentialsError(f"kubeconfig {paths}: no such file")
-        name = context or merger.config.value.get("current-context") or ""
-        _check_context(paths, name, merger.config.value.get("contexts"))
+    with _told_of(paths):
+        merger, name = _merged(paths, context)
         with tempfile.TemporaryDirectory(prefix="swashplate-") as folder:
             loader = _Loader(ask_plugin, folder, merger, name)
             loaded = Configuration()
             loader.load_and_set(loaded)
             return _identity(loader, loaded, f"{loaded.host} (context {name})")
+
+
+def check_kubeconfig(paths: str, context: str) -> None:
+    """Whether there is such a file with such a context; no plugin is asked. Raises CredentialsError."""
+    with _told_of(paths):
+        _merged(paths, context)
+
+
+def _merged(paths: str, context: str) -> tuple[KubeConfigMerger, str]:
+    """The files, and the context to use."""
+    merger = KubeConfigMerger(paths)
+    if merger.config is None:
+        raise CredentialsError(f"kubeconfig {paths}: no such file")
+    name = context or merger.config.value.get("current-context") or ""
+    _check_context(paths, name, merger.config.value.get("contexts"))
+    return merger, name
+
+
+@contextlib.contextmanager
+def _told_of(paths: str) -> Iterator[None]:
+    """Whatever goes wrong, as a CredentialsError."""
+    try:
+        yield
     except CredentialsError:
         raise
     except OSError as error:

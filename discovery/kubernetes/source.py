@@ -58,24 +58,27 @@ class KubernetesSource:
     ) -> None:
         """`on_error` is told when something is in the way, once for each sentence; `on_routes` of the routes of
         virtual services that changed; `on_notes` is called when `notes` changed. `api` stands for the cluster where
-        it is not the settings' own. Raises StoreError."""
+        it is not the settings' own. Raises StoreError, and CredentialsError where a kubeconfig or a context that
+        the settings name is not there, and there is nothing of an earlier life to serve meanwhile."""
         self.problems: tuple[Problem, ...] = ()
         self.held_files: tuple[str, ...] = ()
         self._feed = feed
         self._on_error, self._on_routes, self._on_notes = on_error, on_routes, on_notes
         self._presence = Presence(uniform)
         self._client: Client | None = None
+        self._kept = KeptServices(store, KIND, now=now)
+        kept = {name: service for name, service in self._kept.load().items() if _is_read(name, settings)}
         if api is None:
             credentials = CredentialSource(settings.kubeconfig, settings.context)
+            if not kept:
+                credentials.check()
             api = self._client = Client(credentials, presence=self._presence)
         self._api = api
         self._index = PodIndex(settings) if settings.pods else ServiceIndex(settings)
-        self._kept = KeptServices(store, KIND, now=now)
         self._splits = Splits(store if settings.nelson else None)
         self._pending: dict[ServiceName, Evidence] = {}
         self._wake = asyncio.Event()
         self._told: tuple[str, tuple[str, ...]] = ("", ())
-        kept = {name: service for name, service in self._kept.load().items() if _is_read(name, settings)}
         self._namespaces = Namespaces(
             self._index,
             Reading(api, settings, self._state_changed, on_error, now, uniform, ask_again_s, self._presence),

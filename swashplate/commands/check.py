@@ -60,10 +60,10 @@ def command(settings: Settings, envoy: Path | None, no_envoy: bool, output: str,
 
     Exit code 0 when all is good (warnings are), 1 when there is an error, 2 when a file cannot be read.
     """
-    if not has_source(settings) and not files:
-        raise click.UsageError("there is nothing to check: give --services, --routes, --resources or files")
     # Nothing is counted here, so no store need be given.
     refuse_contradictions(settings.model_copy(update={"ratelimit_keys": "own"}))
+    if not has_source(settings) and not files:
+        raise click.UsageError("there is nothing to check: give --services, --routes, --resources or files")
     try:
         refuse_unreadable(settings)
         offline = read(settings, files)

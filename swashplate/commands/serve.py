@@ -30,11 +30,11 @@ def command(settings: Settings) -> None:
     swashplate serve --kubernetes --routes routes
     swashplate serve --consul http://127.0.0.1:8500
     """
+    refuse_contradictions(settings)
     if not has_source(settings):
         raise click.UsageError(
             "there is nothing to serve: give --services, --kubernetes, --consul, --routes or --resources"
         )
-    refuse_contradictions(settings)
     _refuse_shared_addresses(settings)
     logs.configure(settings.log_level, settings.log_format)
     garbage.collect_less()

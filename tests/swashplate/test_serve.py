@@ -54,7 +54,7 @@ def command(site: Site, *arguments: str) -> list[str]:
     return [
         *(sys.executable, "-m", "swashplate", "serve"),
         *("--services", str(site.root / "services.yaml"), "--routes", str(site.root / "routes")),
-        *("--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"),
+        *(part for flag in ("--listen", "--admin") if flag not in arguments for part in (flag, "127.0.0.1:0")),
         *arguments,
     ]
 
