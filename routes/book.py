@@ -102,6 +102,11 @@ class RouteBook:
         """What a store must keep: the text in force of every file."""
         return self._files.good_texts
 
+    def text_of(self, path: str) -> str | None:
+        """What is in force of a file."""
+        entry = self.entries.get(path)
+        return None if entry is None else entry.good_text
+
     @property
     def entries(self) -> Mapping[str, Entry[ServiceRoutes]]:
         """Every file by path: what is in force of it, and what is wrong with its newest text."""

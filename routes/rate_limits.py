@@ -21,6 +21,7 @@ from mesh.rate_limit import (
 )
 from mesh.rule import ServiceRoutes
 from mesh.service import ServiceName
+from operator_files.yaml import Document, Loc
 from routes.model.rate_limit import PartSpec, RateLimitSpec
 
 ALL_RULES: Final = "all"
@@ -146,3 +147,27 @@ def _limited(limit: RateLimit, allow: Allowance | None) -> dict[str, Any]:
     if limit.on_store_failure is not None:
         wanted["on_store_failure"] = limit.on_store_failure
     return {"rate_limit": wanted, **({"shadow_mode": True} if limit.shadow_mode else {})}
+
+
+# In the file
+
+
+def place_of(document: Document, identity: str) -> Loc | None:
+    """Where the limit of this id stands."""
+    name = identity.rpartition("/")[2]
+    for owner, loc, specs in _lists(document.data):
+        for index, spec in enumerate(specs if isinstance(specs, list) else ()):
+            if isinstance(spec, dict) and (spec.get("name") or f"{owner}-limit-{index + 1}") == name:
+                return (*loc, index)
+    return None
+
+
+def _lists(data: object) -> Iterator[tuple[str, tuple[str | int, ...], object]]:
+    """The lists of limits, each with its owner and its place."""
+    if not isinstance(data, dict):
+        return
+    yield ALL_RULES, ("rate_limits",), data.get("rate_limits")
+    rules = data.get("rules")
+    for number, rule in enumerate(rules if isinstance(rules, list) else ()):
+        if isinstance(rule, dict):
+            yield rule.get("name") or f"rule-{number + 1}", ("rules", number, "rate_limits"), rule.get("rate_limits")

@@ -73,6 +73,8 @@ class ControlPlane:
             AskedService(asked, settings.identifier, self._log) if asked and is_generated(settings) else None
         )
         self._sources = Sources(settings, self._composition, self._store, self._log)
+        if self._limits is not None:
+            self._limits.limiter.text_of = self._sources.text_of_routes
         if self._sources.stored:
             self._composition.take_as_origin()
             self._log.info("serving what was last good, until the files are read")
@@ -278,6 +280,12 @@ class ControlPlane:
         question = Question(request, node, view, self._composition.mesh, caller, namespace, place, witness)
         # In a thread, as for `config`; all of it is values that never change.
         report = await asyncio.to_thread(explain_route, question)
+        refused = self._limits.limiter.refused if self._limits is not None else {}
+        notes += tuple(
+            f"the limit {limit} is not counted as it is written: {reason}"
+            for limit, reason in refused.items()
+            if any(detail.startswith(f"limit {limit}:") for detail in report.details)
+        )
         return report.model_copy(update={"server": self._settings.identifier, "notes": (*report.notes, *notes)})
 
     async def confirm(self, source: str, only: str | None) -> tuple[str, ...]:

@@ -59,7 +59,7 @@ def read(settings: Settings, more_routes: Iterable[Path] = ()) -> Offline:
     views.update(mesh, tuple(file for book in raw for file in book.files))
     lacking = findings(views.files, views.generated_view(STRANGER), BOOTSTRAP_CLUSTERS)
     raw_problems = [problem for book in raw for problem in book.problems]
-    unshared = unshareable(mesh) if settings.ratelimit_keys == "compatible" else ()
+    unshared = unshareable(mesh, routes.text_of) if settings.ratelimit_keys == "compatible" else ()
     return Offline(
         views,
         in_order((*services.problems, *routes.problems, *undiscovered, *unshared, *raw_problems, *lacking)),

@@ -53,6 +53,7 @@ class RateLimitServer:
             self._routes = RouteLimitFiles(
                 settings.routes, settings.namespace, self._kept, log, self.limiter.use_routes
             )
+            self.limiter.text_of = self._routes.text_of
         self._ending = Ending()
         self._listen = settings.ratelimit_listen
         self._host = self._make_host()

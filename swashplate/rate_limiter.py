@@ -22,7 +22,7 @@ from ratelimit.counters.store import StoreStatus
 from ratelimit.host.gate import Gate
 from ratelimit.limits.apart import apart
 from ratelimit.limits.book import Options as BookOptions
-from ratelimit.limits.compatible import shareable
+from ratelimit.limits.compatible import Refusal, shareable
 from ratelimit.limits.overruled import overruled
 from ratelimit.limits.source import LimitSource
 from ratelimit.limits.tree import DomainTree, LimitTree
@@ -32,6 +32,7 @@ from swashplate.problem_log import ProblemLog, naming, tell
 from swashplate.rate_limit_faults import FaultLog
 from swashplate.ratelimit_contradictions import splits_calls
 from swashplate.reporting import problem_report
+from swashplate.route_limits import TextOf, located
 from swashplate.settings import Settings
 from swashplate.source_report import limit_source_report
 from swashplate.status import LIMIT_FILES, ROUTE_FILES, ProblemReport, SourceReport
@@ -79,8 +80,12 @@ class RateLimiter:
         self._of_files = LimitTree()
         self._of_routes: DomainTree | None = None
         self._shares_keys = settings.ratelimit_keys == "compatible"
+        self.text_of: TextOf = lambda _: None
+        """Of route files, for the places in them."""
+        self._refused: tuple[Refusal, ...] = ()
+        """Why limits of route files are."""
         self._unshared: tuple[Problem, ...] = ()
-        """Why limits of route files are refused."""
+        """The same as problems of their files."""
         self._erring: frozenset[Problem] = frozenset()
         self._tell_problems = ProblemLog(log, LIMIT_FILES, self._standings, lambda _: "no limit of it is in force")
         self._stopping = self._stopped = False
@@ -155,11 +160,17 @@ class RateLimiter:
         """Limits of route files, as a domain of their own: they go before a limit file of that domain. What cannot
         share its counters is refused, and the last of the same name that could stays."""
         if self._shares_keys:
-            domain, self._unshared = shareable(domain, self._of_routes)
+            domain, self._refused = shareable(domain, self._of_routes)
+            self._unshared = tuple(located(refusal, self.text_of) for refusal in self._refused)
         first, self._of_routes = self._of_routes is None, domain
         self._use()
         if domain.descriptors or not first:
             self._tell_in_force([domain.name])
+
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """Why limits of route files are not in force as they are written, by their ids."""
+        return {refusal.value: refusal.problem.message for refusal in self._refused}
 
     async def confirm(self, domain: str | None) -> tuple[str, ...]:
         """Let go of held files of this domain (None: of all). The domains that lost one."""

@@ -64,6 +64,10 @@ class RouteLimitFiles:
         freshness = self._source.freshness
         return () if freshness.ready else (f"{ROUTE_FILES}: {freshness.error or 'not read yet'}",)
 
+    def text_of(self, file: str) -> str | None:
+        """What is in force of a file."""
+        return self._source.book.text_of(file)
+
     def _changed(self, changes: Changes) -> None:
         self._mesh = self._mesh.with_changes({}, changes)
         if self._limits.update(self._mesh, changes):

@@ -1,23 +1,48 @@
 """The limits of routes in force, as a domain of the limit tree that is kept current service by service."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
 
 from mesh.mesh import Mesh
 from mesh.rate_limit import DOMAIN, RateLimit
 from mesh.service import ServiceName
+from operator_files import yaml
 from operator_files.problem import Problem
-from ratelimit.limits.compatible import shareable
+from ratelimit.limits.compatible import Refusal, shareable
 from ratelimit.limits.descriptor import Descriptor
 from ratelimit.limits.parse import parse_data
 from ratelimit.limits.tree import DomainTree
-from routes.rate_limits import limit_file, limits_of
+from routes.rate_limits import limit_file, limits_of, place_of
+
+TextOf = Callable[[str], str | None]
+"""The text of a route file that is in force, by its path."""
 
 
-def unshareable(mesh: Mesh) -> tuple[Problem, ...]:
+def unshareable(mesh: Mesh, text_of: TextOf) -> tuple[Problem, ...]:
     """Limits of routes that cannot share their counters with envoyproxy/ratelimit."""
     limits = RouteLimits()
     limits.update(mesh, mesh.routes)
-    return tuple(dict.fromkeys(shareable(limits.tree, None)[1]))
+    return tuple(dict.fromkeys(located(refusal, text_of) for refusal in shareable(limits.tree, None)[1]))
+
+
+def located(refusal: Refusal, text_of: TextOf) -> Problem:
+    """The problem at the place in its route file that it is of."""
+    problem = refusal.problem
+    if (text := text_of(problem.file)) is None:
+        return problem
+    document = yaml.parse(text, problem.file)
+    if isinstance(document, Problem) or (loc := place_of(document, refusal.value)) is None:
+        return problem
+    # What the limit does not say itself, such as a unit's multiple in `4/10 seconds`, is in its `allow`.
+    there: Any = document.data
+    for step in loc:
+        there = there[step]
+    key = next((key for key in (refusal.key, "allow") if key in there), None)
+    mark = document.at(loc if key is None else (*loc, key), key=key == refusal.key)
+    return replace(
+        problem, line=mark.line, column=mark.column, width=mark.width, source_line=document.line(mark.line)
+    )
 
 
 class RouteLimits:

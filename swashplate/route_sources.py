@@ -101,6 +101,11 @@ class RouteSources:
             return ""
         return f"{broken.service.within(self._settings.namespace)} answers 503 {broken.code}"
 
+    def text_of(self, file: str) -> str | None:
+        """What is in force of a file."""
+        texts = (source.book.text_of(file) for source in self.by_name.values())
+        return next((text for text in texts if text is not None), None)
+
     def place_of(self, file: str, rule: int) -> str:
         """`file:line` of a rule in force, by its index; the file alone where that is not known."""
         for source in self.by_name.values():

@@ -152,6 +152,10 @@ class Sources:
         """`file:line` of a rule in force, by its index."""
         return self._routes.place_of(file, rule)
 
+    def text_of_routes(self, file: str) -> str | None:
+        """What is in force of a route file."""
+        return self._routes.text_of(file)
+
     async def explain_endpoint(self, asked: str) -> EndpointReport:
         """What became of an instance: an address, or a name. Others get their turn while all there are are looked
         through."""

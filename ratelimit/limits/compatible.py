@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from operator_files.problem import Problem
 from ratelimit.counters.check import Algorithm
@@ -31,18 +32,27 @@ def incompatible(tree: LimitTree) -> tuple[Problem, ...]:
     return tuple(problem for descriptor in tops for problem in _of(descriptor))
 
 
-def shareable(domain: DomainTree, before: DomainTree | None) -> tuple[DomainTree, tuple[Problem, ...]]:
+class Refusal(NamedTuple):
+    """Why a limit of the first level cannot share its counters: `value` is that of its descriptor, `key` what of it
+    envoyproxy/ratelimit has no like of."""
+
+    value: str
+    key: str
+    problem: Problem
+
+
+def shareable(domain: DomainTree, before: DomainTree | None) -> tuple[DomainTree, tuple[Refusal, ...]]:
     """The domain with what can share its counters, and why the rest cannot. In the place of a descriptor that cannot
     stands the one of the same key and value in `before`, which this made; or nothing."""
-    refused = {descriptor: problems for descriptor in domain.descriptors if (problems := tuple(_of(descriptor)))}
+    refused = {descriptor: problems for descriptor in domain.descriptors if (problems := dict(_by_key(descriptor)))}
     if not refused:
         return domain, ()
     last_good = {(each.key, each.value): each for each in (before.descriptors if before is not None else ())}
     kept = [last_good.get((each.key, each.value)) if each in refused else each for each in domain.descriptors]
     found = tuple(
-        replace(problem, message=f"{problem.message}; {_instead(each, last_good)}")
+        Refusal(each.value, key, replace(problem, message=f"{problem.message}; {_instead(each, last_good)}"))
         for each, problems in refused.items()
-        for problem in problems
+        for key, problem in problems.items()
     )
     return DomainTree(domain.name, [each for each in kept if each is not None]), found
 
@@ -54,13 +64,18 @@ def _instead(refused: Descriptor, last_good: Mapping[tuple[str, str], Descriptor
 
 
 def _of(descriptor: Descriptor) -> Iterator[Problem]:
+    return (problem for _, problem in _by_key(descriptor))
+
+
+def _by_key(descriptor: Descriptor) -> Iterator[tuple[str, Problem]]:
     if len(descriptor.limits) > 1:
-        yield _problem(descriptor.place, "rate_limits", "envoyproxy/ratelimit knows one limit a descriptor")
+        why = "envoyproxy/ratelimit knows one limit a descriptor"
+        yield "rate_limits", _problem(descriptor.place, "rate_limits", why)
     for limit in descriptor.limits:
         for key, why in _reasons(limit):
-            yield _problem(limit.place, key, why)
+            yield key, _problem(limit.place, key, why)
     for child in descriptor.descriptors:
-        yield from _of(child)
+        yield from _by_key(child)
 
 
 def _reasons(limit: Limit) -> Iterator[tuple[str, str]]:

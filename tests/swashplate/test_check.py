@@ -83,13 +83,15 @@ def test_a_warning_alone_is_no_failure(site: Site) -> None:
 
 
 def test_a_limit_that_cannot_share_its_counter_is_an_error_where_they_are_shared(site: Site) -> None:
-    limit = "{name: total, allow: 9/year, algorithm: token_bucket}"
-    site.write("routes/checkout.yaml", f"{ROUTES}  rate_limits: [{limit}]\n")
+    total = "{name: total, allow: 9/year, algorithm: token_bucket}"
+    site.write("routes/checkout.yaml", f"{ROUTES}  rate_limits:\n  - {total}\n  - {{allow: 4/10 seconds}}\n")
     assert check(site, "--no-envoy").exit_code == 0
     result = check(site, "--no-envoy", "--ratelimit-keys", "compatible")
     assert result.exit_code == 1
-    assert "checkout.yaml: error L011: `algorithm`: " in result.stdout
+    line = f"{ROUTES}  rate_limits:\n".count("\n") + 1
+    assert f"checkout.yaml:{line}:{5 + total.index('algorithm')}: error L011: `algorithm`: " in result.stdout
     assert "the limit `default/checkout/total` is not in force" in result.stdout
+    assert f"checkout.yaml:{line + 1}:13: error L011: `unit_multiplier`: " in result.stdout
 
 
 def test_requests_that_would_go_to_nobody_are_a_failure(site: Site) -> None:

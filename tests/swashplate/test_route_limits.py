@@ -14,6 +14,7 @@ from mesh.rate_limit import DOMAIN, Allowance, RateLimit
 from mesh.rule import ServiceRoutes
 from mesh.service import ServiceName
 from swashplate.address import Address
+from swashplate.explain.request import Request
 from swashplate.rate_limit_server import RateLimitServer
 from swashplate.route_limits import RouteLimits
 from tests.e2e.harness.wait import until as until_true
@@ -167,6 +168,8 @@ async def test_what_cannot_share_its_counters_is_an_error_and_never_another_limi
                 str(site.root / "routes/checkout.yaml"),
             )
             assert "`default/checkout/total`" in report.message
+            assert report.line == ROUTES.count("\n") + 1
+            assert "algorithm: sliding_window" in report.text
             assert report.message.endswith("before stays in force")
             assert report.in_force == "rest"
             assert server.limiter.limits[DOMAIN] == 2
@@ -193,3 +196,19 @@ async def test_what_never_could_share_its_counters_is_not_in_force(site: Site) -
         assert await allowed(target) == 0
     finally:
         await server.stop()
+
+
+async def test_explain_route_says_which_limit_is_not_counted_as_it_is_written(site: Site) -> None:
+    site.write("routes/checkout.yaml", f"{ROUTES}  rate_limits: [{SLIDING}, {{name: other, allow: 3/year}}]\n")
+    site.settings["ratelimit_keys"] = "compatible"
+    async with site.running() as here:
+        assert here.plane.limits is not None
+        limiter = here.plane.limits.limiter
+        await until(lambda: limiter.refused)
+        report = await here.plane.explain_route(Request.parse("checkout/", "GET", []), None, None)
+        assert {line.partition(":")[0] for line in report.details if line.startswith("limit ")} == {
+            "limit default/checkout/other",
+            "limit default/checkout/total",
+        }
+        (note,) = (note for note in report.notes if "as it is written" in note)
+        assert note.startswith("the limit default/checkout/total is not counted as it is written: `algorithm`")
