@@ -62,7 +62,9 @@ def _host(text: str) -> str:
         ip = ipaddress.ip_address(text)
     except ValueError:
         return _name(text)
-    if ip.is_unspecified or ip.is_multicast or getattr(ip, "scope_id", None):
+    # An IPv4 address as IPv6 sockets show it: Envoy would connect by IPv6, and twice to what has both forms.
+    zone, ip = getattr(ip, "scope_id", None), getattr(ip, "ipv4_mapped", None) or ip
+    if ip.is_unspecified or ip.is_multicast or zone:
         raise refused(
             f"nothing can be sent to `{text}`: it is unspecified, multicast, or has a zone",
             "write the address of the instance itself",

@@ -204,7 +204,8 @@ def _host_and_port(text: str) -> tuple[str, int | None]:
     host = text if found is None else found["v6"] or found["host"]
     port = None if found is None else found["v6_port"] or found["port"]
     try:
-        host = str(ip_address(host))
+        ip = ip_address(host)
+        host = str(getattr(ip, "ipv4_mapped", None) or ip)
     except ValueError:
         host = host.lower()
     return host, None if port is None else int(port)

@@ -57,6 +57,10 @@ class Grader:
         left: dict[ServiceName, list[LeftOut]] = {}
         named: set[ServiceName] = set()
         for instance in instances:
+            if instance.fault:
+                name = ServiceName(self._namespace, service)
+                left.setdefault(name, []).append(self._left_out(instance, _misread(instance)))
+                continue
             wanted = name_in_mesh(instance, self._settings)
             if isinstance(wanted, Refusal):
                 name = ServiceName(self._namespace, service)
@@ -104,6 +108,13 @@ class Grader:
         registered = instance.service
         address = registered.address or instance.node.address
         return LeftOut(self.instance_name(instance), address, registered.port, *refusal)
+
+
+def _misread(instance: Instance) -> Refusal:
+    return Refusal(
+        Reason.UNSUPPORTED,
+        f"what Consul says of it cannot be read: {instance.fault}; mend its registration",
+    )
 
 
 class Grade(NamedTuple):

@@ -71,11 +71,13 @@ class Check(Object, frozen=True, rename="pascal", gc=False):
 
 
 class Instance(Object, frozen=True, rename="pascal", gc=False):
-    """One instance of a service, as /v1/health/service/:name lists it."""
+    """One instance of a service, as /v1/health/service/:name lists it. `fault`: why it cannot be read; then only what
+    names it is here, as far as that can be."""
 
     node: Node
     service: Registered
     checks: tuple[Check, ...] | None = None
+    fault: str = msgspec.field(default="", name="-")
 
     @property
     def key(self) -> tuple[str, str]:
@@ -92,7 +94,11 @@ class Allowed(Object, frozen=True, rename="pascal", gc=False):
 
 
 _INSTANCES = msgspec.json.Decoder(tuple[Instance, ...])
+_INSTANCE = msgspec.json.Decoder(Instance)
 _CATALOG = msgspec.json.Decoder(dict[str, Tags | None])
+_LIST = msgspec.json.Decoder(tuple[msgspec.Raw, ...])
+_MAPPING = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_TAGS = msgspec.json.Decoder(Tags | None)
 _ALLOWED = msgspec.json.Decoder(tuple[Allowed, ...])
 
 Catalog = dict[str, Tags]
@@ -104,13 +110,26 @@ class MisreadError(Exception):
 
 
 def instances_in(body: bytes) -> tuple[Instance, ...]:
-    """Raises MisreadError."""
-    return _decoded(_INSTANCES, body)
+    """One that cannot be read costs the others nothing: it has a `fault`. Raises MisreadError where none can."""
+    try:
+        return _INSTANCES.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        each: tuple[msgspec.Raw, ...] = _decoded(_LIST, body)
+        found = tuple(_instance(raw, number) for number, raw in enumerate(each))
+        if all(one.fault for one in found):
+            raise MisreadError(f"the agent's answer cannot be read: {error}") from error
+        return found
 
 
 def catalog_in(body: bytes) -> Catalog:
-    """Raises MisreadError."""
-    return {name: tags or () for name, tags in _decoded(_CATALOG, body).items()}
+    """A service whose tags cannot be read has none. Raises MisreadError where that is so of all."""
+    try:
+        return {name: tags or () for name, tags in _CATALOG.decode(body).items()}
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        found = {name: _tags(raw) for name, raw in _decoded(_MAPPING, body).items()}
+        if all(tags is None for tags in found.values()):
+            raise MisreadError(f"the agent's answer cannot be read: {error}") from error
+        return {name: tags or () for name, tags in found.items()}
 
 
 def allowed_in(body: bytes) -> tuple[Allowed, ...]:
@@ -123,3 +142,41 @@ def _decoded(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
         return decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise MisreadError(f"the agent's answer cannot be read: {error}") from error
+
+
+def _instance(raw: msgspec.Raw, number: int) -> Instance:
+    """The instance, or what can be known of it and why it cannot be read."""
+    try:
+        return _INSTANCE.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        try:
+            said = msgspec.json.decode(raw)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            said = None
+        node, service = _part(said, "Node"), _part(said, "Service")
+        return Instance(
+            Node(_text(node, "Node") or "unknown node", _text(node, "Address")),
+            Registered(
+                _text(service, "ID") or f"entry {number}",
+                _text(service, "Service"),
+                address=_text(service, "Address"),
+            ),
+            fault=str(error),
+        )
+
+
+def _part(said: object, key: str) -> object:
+    return said.get(key) if isinstance(said, dict) else None
+
+
+def _text(said: object, key: str) -> str:
+    found = _part(said, key)
+    return found if isinstance(found, str) else ""
+
+
+def _tags(raw: msgspec.Raw) -> Tags | None:
+    """None for what is neither a list of texts nor null."""
+    try:
+        return _TAGS.decode(raw) or ()
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from discovery.left_out import Reason
 from mesh.service import ServiceName
 from tests.consul.double.model import ModelConsul, Reply, Rules
 from tests.consul.double.seat import Seat, seated
@@ -154,6 +155,37 @@ def test_a_failure_about_one_service_costs_the_others_nothing() -> None:
         await asyncio.sleep(61)
         assert seat.hosts()["s01"] == before["s01"][1:]
         assert seat.status == ""
+
+    seated(scenario)
+
+
+def test_one_odd_instance_costs_the_others_of_its_service_nothing() -> None:
+    async def scenario(seat: Seat) -> None:
+        before = await fleet(seat, 2)
+        await seat.model.register("s01", "10.7.0.1", instance="s01-odd", Weights={"Passing": 1.5})  # type: ignore[dict-item]
+        await seat.model.check("s01-1", "critical")
+        await seat.model.register("s01", "10.8.0.1", instance="s01-3")
+        await asyncio.sleep(5)
+        assert seat.hosts()["s01"] == [*before["s01"][1:], "10.8.0.1"]
+        assert seat.status == ""
+        (odd,) = seat.registry.explain("s01-odd")
+        assert (odd.used, odd.reason) == (False, Reason.UNSUPPORTED)
+        await seat.model.register("s01", "10.7.0.1", instance="s01-odd")
+        await asyncio.sleep(5)
+        assert "10.7.0.1" in seat.hosts()["s01"]
+
+    seated(scenario)
+
+
+def test_a_service_that_becomes_all_odd_serves_on() -> None:
+    async def scenario(seat: Seat) -> None:
+        before = await fleet(seat, 2)
+        for number in (1, 2):
+            one = f"s01-{number}"
+            await seat.model.register("s01", f"10.{number}.0.2", instance=one, Weights={"Passing": 1.5})  # type: ignore[dict-item]
+        await asyncio.sleep(30)
+        assert seat.hosts() == before
+        assert "no answer about s01: the agent's answer cannot be read" in seat.status
 
     seated(scenario)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from discovery.consul.book import Book, Origin
 from discovery.consul.grading import Grader, Part
-from discovery.consul.objects import Instance, instances_in
+from discovery.consul.objects import Instance, MisreadError, catalog_in, instances_in
 from discovery.consul.settings import ConsulSettings
 from discovery.left_out import LeftOut, Reason
 from mesh.service import Endpoint, Health, Locality, Protocol, ServiceName
@@ -53,6 +53,53 @@ def left_out(instance: Instance, settings: ConsulSettings = PLAIN) -> LeftOut:
 
 def settings(**more: Any) -> ConsulSettings:
     return ConsulSettings(PLAIN.url, **more)
+
+
+def broken(**service: Any) -> dict[str, Any]:
+    """A registration of which something has the wrong type."""
+    return {"Node": {"Node": "n2", "Address": "10.9.0.2"}, "Service": {"ID": "web-2", "Service": "web", **service}}
+
+
+GOOD = {"Node": {"Node": "n1"}, "Service": {"ID": "web-1", "Service": "web", "Address": "10.0.0.1", "Port": 80}}
+
+
+@pytest.mark.parametrize(
+    ("odd", "name"),
+    [
+        (broken(Port="8080"), "n2/web-2"),
+        (broken(Weights={"Passing": 1.5}), "n2/web-2"),
+        (broken(Tags=["a", None]), "n2/web-2"),
+        (broken(Meta={"version": 2}), "n2/web-2"),
+        (broken(ID=7), "n2/entry 1"),
+        ({"Node": None, "Service": None}, "unknown node/entry 1"),
+        ("text", "unknown node/entry 1"),
+        (None, "unknown node/entry 1"),
+    ],
+)
+def test_one_that_cannot_be_read_is_left_out_alone(odd: Any, name: str) -> None:
+    found = instances_in(json.dumps([GOOD, odd]).encode())
+    (part,) = Grader(PLAIN, "default", "").parts("web", found).values()
+    assert [one.endpoint.instance for one in part.graded] == ["n1/web-1"]
+    assert [(one.instance, one.reason) for one in part.left_out] == [(name, Reason.UNSUPPORTED)]
+    assert "what Consul says of it cannot be read" in part.left_out[0].detail
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"{}", b'["text"]', b"[{}, null]"])
+def test_an_answer_of_which_nothing_can_be_read_is_none(body: bytes) -> None:
+    with pytest.raises(MisreadError):
+        instances_in(body)
+
+
+def test_tags_that_cannot_be_read_cost_no_other_service() -> None:
+    assert catalog_in(b'{"web": ["a"], "odd": [1], "null": null}') == {"web": ("a",), "odd": (), "null": ()}
+    for body in (b"[]", b'{"odd": 1}', b"<html>"):
+        with pytest.raises(MisreadError):
+            catalog_in(body)
+
+
+def test_an_ipv4_address_as_ipv6_has_it_is_ipv4() -> None:
+    assert endpoint(entry("passing", Address="::ffff:10.0.0.7")).address == "10.0.0.7"
+    assert left_out(entry("passing", Address="::ffff:0.0.0.0")).reason is Reason.BAD_ADDRESS
 
 
 def test_a_plain_instance() -> None:

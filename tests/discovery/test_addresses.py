@@ -25,6 +25,8 @@ from discovery.address import Address, parse_address, parse_host, parse_ip
         ("_srv.my_db-1.internal", Address("_srv.my_db-1.internal")),
         ("1.example", Address("1.example")),
         (" 10.0.0.1 ", Address("10.0.0.1")),
+        ("::ffff:10.0.0.1", Address("10.0.0.1")),
+        ("[::ffff:a00:1]:80", Address("10.0.0.1", 80)),
     ],
 )
 def test_what_is_an_address(text: str, address: Address) -> None:
@@ -37,7 +39,7 @@ def test_what_is_an_address(text: str, address: Address) -> None:
         "", ":80", "10.0.0.256", "10.0.0", "10.0.0.01", "1", "0x7f000001", "host.1", "10.0.0.1:", "10.0.0.1:x",
         "10.0.0.1:0", "10.0.0.1:65536", "10.0.0.1:-1", "10.0.0.1:²", "[10.0.0.1]:80", "[::1", "[::1]80", "[::1]:",
         "::1::80", "a b", "a..b", ".a", "-a", "a-", "ü.example", "http://a", "a/b", "x" * 64, "a." * 127 + "a",
-        "0.0.0.0", "::", "224.0.0.1", "ff02::1", "fe80::1%eth0", 80, None, ["10.0.0.1"], True,
+        "0.0.0.0", "::", "224.0.0.1", "ff02::1", "fe80::1%eth0", "::ffff:0.0.0.0", "::ffff:10.0.0.1%1", 80, None, ["10.0.0.1"], True,
     ],
 )  # fmt: skip
 def test_what_is_none(text: object) -> None:
@@ -60,6 +62,7 @@ def test_every_usable_ip_address_is_taken_in_its_canonical_form(
     ip: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int
 ) -> None:
     text = f"[{ip.exploded}]:{port}" if ip.version == 6 else f"{ip}:{port}"
+    ip = getattr(ip, "ipv4_mapped", None) or ip
     if ip.is_multicast or ip.is_unspecified:
         with pytest.raises(PydanticCustomError):
             parse_address(text)

@@ -192,6 +192,10 @@ def test_every_instance_of_every_source_is_seen_once_and_counted(
         assert one in registry.explain(one.address)
 
 
+def test_an_ipv4_address_as_ipv6_has_it_is_the_same(registry: Registry) -> None:
+    assert registry.explain("::ffff:10.0.0.1") == registry.explain("10.0.0.1") != ()
+
+
 def test_what_was_seen_stays_as_it_was_while_a_thread_looks_through_it(registry: Registry) -> None:
     witness = registry.witness()
     registry.feed("consul").publish({A: None}, Evidence.LIVE)
