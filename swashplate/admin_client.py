@@ -45,9 +45,20 @@ def ask(servers: Sequence[str], path: str, query: Query, method: Literal["GET", 
 def ask_limits(server: str, path: str, query: Query, method: Literal["GET", "POST"] = "GET") -> Answer:
     """Ask one server's pages of rate limits: a server of discovery has them under /ratelimit."""
     (answer,) = ask([server], path, query, method)
-    if isinstance(answer, Unreachable) and answer.status == 404 and answer.reason.startswith("HTTP 404"):
+    if _has_no_such_page(answer):
         (answer,) = ask([server], f"/ratelimit{path}", query, method)
+    if _has_no_such_page(answer):
+        return Unreachable(
+            server,
+            "it serves no rate limits: give the address of --http of `swashplate ratelimit serve`, or of --admin of "
+            "a `swashplate serve` that has limits",
+            404,
+        )
     return answer
+
+
+def _has_no_such_page(answer: Answer) -> bool:
+    return isinstance(answer, Unreachable) and answer.status == 404 and answer.reason.startswith("HTTP 404")
 
 
 async def _ask(session: aiohttp.ClientSession, server: str, path: str, query: Query, method: str) -> Answer:

@@ -1,5 +1,6 @@
 """Counters for operators: which there are, what they hold, and how to have them begin anew."""
 
+import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -8,11 +9,13 @@ from ratelimit.core.options import AS_ENVOYPROXY
 from ratelimit.counters.check import Rule
 from ratelimit.counters.keys import CompatibleKeys, Keys, window_code
 from ratelimit.counters.store import Counter, CounterStore
+from ratelimit.limits.joined import named
 from ratelimit.limits.limit import Limit
 from ratelimit.limits.tree import LimitTree
 from ratelimit.unit import Unit
 
 MOST: Final = 10_000
+_AT_ONCE: Final = 50
 
 
 class Beginning(NamedTuple):
@@ -45,7 +48,10 @@ class Counters:
         for prefix in self._prefixes(domain, begin):
             if len(found) < most:
                 counters = await self._of.store.counters(prefix, most - len(found))
-                found += [self._described(domain, counter) for counter in counters]
+                for number, counter in enumerate(counters):
+                    found.append(self._described(domain, counter))
+                    if number % _AT_ONCE == 0:
+                        await asyncio.sleep(0)  # calls come meanwhile
         return found
 
     async def reset(self, domain: str, begin: Beginning) -> int:
@@ -76,12 +82,26 @@ class Counters:
         key = counter.key.decode(errors="backslashreplace")
         expires = None if counter.expires_s is None else round(counter.expires_s, 3)
         plain = {"key": key, "hits": counter.hits, "expires_in_seconds": expires}
-        name = self._of.keys.read(counter.key)
+        keys = self._of.keys
+        if isinstance(keys, CompatibleKeys):
+            return {**self._joined(domain, counter.key[len(keys.of_domain(domain)) :]), **plain}
+        name = keys.read(counter.key)
         if name is None:
             return plain
         entries = [{"key": key, "value": value} for key, value in name.entries]
         limit = self._limit(name.domain, name.window, name.entries)
         return {"domain": name.domain, "entries": entries, "window": name.window, **limit, **plain}
+
+    def _joined(self, domain: str, name: bytes) -> Mapping[str, Any]:
+        """What can be told of a counter by the domain's limits, where its name alone does not say it."""
+        tree = self._of.tree.domains.get(domain)
+        found = named(tree, name.decode(errors="replace")) if tree is not None else None
+        if found is None:
+            return {}
+        entries = [{"key": key, "value": value} for key, value in found.entries]
+        window = window_code(rule_of(found.limit, AS_ENVOYPROXY))
+        told = {"domain": domain, "entries": entries, "window": window}
+        return {**told, "limit": found.limit.requests, "path": found.limit.path}
 
     def _limit(self, domain: str, window: str, entries: tuple[tuple[str, str], ...]) -> Mapping[str, Any]:
         """What the counter is held to now, as far as that can be told from its name."""

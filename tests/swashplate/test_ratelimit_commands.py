@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from click.testing import CliRunner, Result
 
 from swashplate.cli import main
@@ -167,6 +169,14 @@ async def test_a_server_that_does_not_serve_counters_says_how_it_would(site: Sit
         result = await asking(here)("counters list", "shop")
     assert result.exit_code == 2
     assert "start with --counters" in result.stderr
+
+
+async def test_a_server_without_limits_is_told_to_be_none_of_limits() -> None:
+    async with TestServer(web.Application()) as other:
+        for words in (("explain", "--server"), ("counters", "list", "--server")):
+            result = await asyncio.to_thread(run, *words, f"127.0.0.1:{other.port}", "shop", "client=web")
+            assert result.exit_code == 2
+            assert "it serves no rate limits: give the address of --http" in result.stderr
 
 
 def test_a_reset_of_everything_is_asked_for() -> None:

@@ -7,12 +7,14 @@ from typing import Any
 
 import grpc
 import pytest
+from click.testing import CliRunner
 from grpc import aio
 from structlog.testing import capture_logs
 
 import envoy_api
 from ratelimit.host.choice import has_native
 from ratelimit.host.service import PATH, RESPONSE
+from swashplate.cli import main
 from swashplate.status import StatusReport
 from tests.e2e.harness.ports import free_port
 from tests.e2e.harness.wait import until
@@ -193,6 +195,27 @@ async def test_counters_are_listed_and_begin_anew(site: Site) -> None:
         assert (await here.ask({"client": "web"})).statuses[0].limit_remaining == 2
 
 
+async def test_shared_counters_are_told_by_the_limits_that_there_are(site: Site) -> None:
+    site.write()
+    async with (
+        Valkey() as valkey,
+        site.serving(redis=valkey.url, ratelimit_keys="compatible", ratelimit_counters=True) as here,
+    ):
+        await here.ready()
+        await here.ask({"client": "web"}, {"user": "bob", "path": "/a"})
+        await valkey.ask("SET", "shop_other_x_1790000040", 7)
+        listed = await asyncio.to_thread(CliRunner().invoke, main, [*LIST, "--server", here.http, "shop"])
+        shown = await asyncio.to_thread(
+            CliRunner().invoke, main, [*SHOW, "--server", here.http, "shop", "client=web"]
+        )
+    rows = [line.split() for line in listed.stdout.splitlines()]
+    assert ["client=web", "3600", "1", "3"] in [row[:4] for row in rows]
+    assert ["user=bob", "path=/a", "3600", "1", "10"] in [row[:5] for row in rows]
+    assert ["shop_other_x_1790000040", "?", "7", "?", "never"] in rows
+    assert "no limit in force has this counter" in listed.stderr
+    assert [line.split()[:2] for line in shown.stdout.splitlines()[1:]] == [["client=web", "3600"]]
+
+
 @pytest.mark.parametrize(
     ("query", "status"),
     [("", 400), ("?domain=shop&most=many", 400), ("?domain=shop&entry=user&entry=path=/a", 400)],
@@ -222,6 +245,9 @@ async def test_explanations_come_from_the_limits_in_force(site: Site) -> None:
         assert json.loads(text)["explanation"]["limits"][0]["path"] == "user_bob.path"
         assert (await here.page("/explain"))[0] == 400
 
+
+LIST = ("ratelimit", "counters", "list")
+SHOW = ("ratelimit", "counters", "show")
 
 FAILING = """\
 domain: shop

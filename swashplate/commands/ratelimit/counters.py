@@ -4,7 +4,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import click
 from rich.console import Console
@@ -19,7 +19,16 @@ from swashplate.settings import Settings
 from swashplate.text_table import columns
 
 _server_option = click.option(
-    "--server", metavar="URL", help="HTTP address of a running server.  [default: the setting ratelimit_http]"
+    "--server",
+    metavar="URL",
+    help=(
+        "A running server, at its --http address, or beside discovery at its --admin address.  [default: the setting "
+        "ratelimit_http]"
+    ),
+)
+_UNTOLD: Final = (
+    "?: no limit in force has this counter, or the request brought its own; or, where names are shared with "
+    "envoyproxy/ratelimit, this one may be of several descriptors"
 )
 _with_http = with_settings("ratelimit_http", omitted=RATELIMIT_PREFIX, file_flag="--settings")
 
@@ -123,9 +132,9 @@ def _print(counters: Sequence[Mapping[str, Any]], output: str) -> None:
         expires = counter["expires_in_seconds"]
         table.add_row(
             escaped(name),
-            escaped(counter.get("window", "")),
+            escaped(counter.get("window", "?")),
             str(counter["hits"]),
-            str(counter.get("limit", "")),
+            str(counter.get("limit", "?")),
             "never" if expires is None else f"{expires:.0f}s",
         )
     console = Console(file=sys.stdout, width=10_000, highlight=False, markup=False, emoji=False)
@@ -133,3 +142,5 @@ def _print(counters: Sequence[Mapping[str, Any]], output: str) -> None:
         console.print(table)
     # Tables fill their last column up with spaces.
     click.echo(re.sub(r" +$", "", printed.get(), flags=re.MULTILINE), nl=False)
+    if any("limit" not in counter for counter in counters):
+        click.echo(_UNTOLD, err=True)

@@ -22,7 +22,11 @@ from swashplate.settings import Settings
     omitted=RATELIMIT_PREFIX,
     file_flag="--settings",
 )
-@click.option("--server", metavar="URL", help="Ask this running server, at its HTTP address, instead of files.")
+@click.option(
+    "--server",
+    metavar="URL",
+    help="A running server to ask instead of files: at --http, or where limits are beside discovery at --admin.",
+)
 @format_option("text", "json")
 @click.argument("domain")
 @entries_argument
