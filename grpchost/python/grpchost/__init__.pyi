@@ -21,7 +21,7 @@ class Limits:
     `header_bytes`: of one request's headers, as HTTP/2 counts them.
     `pending_resets`: calls that a connection may reset before they are looked at; one more ends it (CVE-2023-44487).
     `handshake_s`: for TLS, and then for HTTP/2's first words.
-    `receive_s`: from a request's headers, or the first byte of a stream's message, to the message's end; then ABORTED.
+    `receive_s`: from a request's headers, or a stream's message's first byte, to the message's end; then ABORTED.
     `idle_s`: without a call for so long, a connection is closed; at the latest after half as much more. None: never.
     `age_s`: a connection is asked to go (GOAWAY), up to a tenth earlier or later; then it has `age_grace_s` for its
     calls. None: never.
@@ -114,7 +114,7 @@ class Turn:
 class OpenCall:
     """A streaming call on which Python says what there is to say, when there is something.
 
-    Its place is one of `Limits.streaming`, and none of the calls in flight. Let fall without an end, it is UNAVAILABLE.
+    Its place is one of `Limits.streaming`, and none of the calls in flight. Let fall unended, it is UNAVAILABLE.
     """
 
     @property
@@ -136,9 +136,9 @@ class Host:
 
     `listen`: `HOST:PORT` (port 0: any that is free), `unix:PATH`, or several of them.
     `methods`: paths, `/package.Service/Method`; any other is answered UNIMPLEMENTED.
-    `streams`: paths of streaming methods; their indices come after those of `methods`. Each message on such a call is
-    handed over as a call, one at a time, and each answer is a message; it ends with OK when the caller has said all and
-    all is answered, with a status when one is failed, and with UNAVAILABLE when the host drains.
+    `streams`: paths of streaming methods; their indices come after those of `methods`. Each message on such a call
+    is handed over as a call, one at a time, and each answer is a message; it ends with OK when its caller has said
+    all and all is answered, with a status when one is failed, and with UNAVAILABLE when the host drains.
     `reuse_port`: several processes may listen on the same port, and share its connections.
     OSError, with the address in it, where it can't listen; ValueError for TLS that can't be used.
     """
@@ -186,7 +186,7 @@ class Host:
 
     @property
     def last_malformed(self) -> str | None:
-        """What was wrong with the last request that was reset before it was a call; up to 200 bytes, the caller's words."""
+        """What was wrong with the last request that was reset before it was a call: 200 bytes of its words."""
 
     def counters(self) -> dict[str, int]:
         """All only grow, but the gauges `connections`, `streams_open`, `in_flight` and `waiting`.

@@ -1,9 +1,10 @@
 //! What goes back to the caller.
 
+use crate::headers::Refusal;
 use crate::status::{Code, Failure, percent_encoded};
 use crate::stream::Streaming;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header::CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, header::CONTENT_TYPE};
 use http_body::{Body, Frame};
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -92,9 +93,9 @@ pub fn failed(failure: &Failure) -> Response<Answer> {
     response
 }
 
-/// An answer to what is not gRPC at all.
-pub fn not_grpc(status: StatusCode) -> Response<Answer> {
-    let mut response = Response::new(Answer::End);
-    *response.status_mut() = status;
+/// A status for what cannot be read as a call.
+pub fn refused_as(refusal: &Refusal) -> Response<Answer> {
+    let mut response = failed(&refusal.failure);
+    *response.status_mut() = refusal.http;
     response
 }

@@ -98,3 +98,84 @@ impl Write for Text {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    use tokio::runtime::Builder;
+    use tracing_core::dispatcher::{Dispatch, with_default};
+
+    /// What of the listener is asked while a connection is carried.
+    struct Asked {
+        listener: Listener,
+        enabled: Arc<AtomicUsize>,
+        events: Arc<AtomicUsize>,
+    }
+
+    impl Subscriber for Asked {
+        fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+            self.listener.register_callsite(metadata)
+        }
+        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+            self.enabled.fetch_add(1, Relaxed);
+            self.listener.enabled(metadata)
+        }
+        fn max_level_hint(&self) -> Option<LevelFilter> {
+            self.listener.max_level_hint()
+        }
+        fn event(&self, event: &Event<'_>) {
+            self.events.fetch_add(1, Relaxed);
+            self.listener.event(event);
+        }
+        fn new_span(&self, span: &Attributes<'_>) -> Id {
+            self.events.fetch_add(1, Relaxed);
+            self.listener.new_span(span)
+        }
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+        fn enter(&self, _: &Id) {}
+        fn exit(&self, _: &Id) {}
+    }
+
+    /// A connection on which ten requests are answered.
+    async fn talk() {
+        let (here, there) = tokio::io::duplex(65_536);
+        let serve = async {
+            let mut connection = h2::server::handshake(there).await.unwrap();
+            while let Some(request) = connection.accept().await {
+                let (_, mut respond) = request.unwrap();
+                let mut stream = respond.send_response(http::Response::new(()), false).unwrap();
+                stream.send_data(Bytes::from_static(b"answer"), true).unwrap();
+            }
+        };
+        let ask = async {
+            let (requests, connection) = h2::client::handshake(here).await.unwrap();
+            let ask = async move {
+                let mut requests = requests.ready().await.unwrap();
+                for _ in 0..10 {
+                    let request = http::Request::post("http://host/").body(()).unwrap();
+                    let (response, _) = requests.send_request(request, true).unwrap();
+                    let mut body = response.await.unwrap().into_body();
+                    while body.data().await.is_some() {}
+                }
+            };
+            let (ended, ()) = tokio::join!(connection, ask);
+            ended.unwrap();
+        };
+        tokio::join!(serve, ask);
+    }
+
+    #[test]
+    fn nothing_else_in_the_library_is_asked_for() {
+        let (counters, malformed) = (Arc::default(), Arc::default());
+        let (enabled, events) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+        let listener = Listener::new(Arc::clone(&counters), malformed);
+        let asked = Asked { listener, enabled: Arc::clone(&enabled), events: Arc::clone(&events) };
+        with_default(&Dispatch::new(asked), || {
+            Builder::new_current_thread().enable_all().build().unwrap().block_on(talk());
+        });
+        assert_eq!((enabled.load(Relaxed), events.load(Relaxed), counters.malformed.get()), (0, 0, 0));
+    }
+}

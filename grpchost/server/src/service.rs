@@ -1,10 +1,10 @@
 //! One request, from its headers to its answer.
 
-use crate::body::{Answer, answered, failed, not_grpc};
+use crate::body::{Answer, answered, failed, refused_as};
 use crate::call::{Call, Pending, Reply, Said, let_fall};
 use crate::counters::Counters;
 use crate::gate::{Gate, Pass};
-use crate::headers::{self, Head, Refusal};
+use crate::headers::{self, Head};
 use crate::limits::Limits;
 use crate::message::{receive, too_slow};
 use crate::peer::Peer;
@@ -132,10 +132,7 @@ async fn respond(request: Request<Incoming>, caller: &Arc<Caller>) -> Response<A
 
 /// What the request asks for; or the answer to one that can't be answered.
 fn known(parts: &Parts, now: Instant, shared: &Shared) -> Result<(Head, u32), Box<Response<Answer>>> {
-    let head = headers::read(parts, now).map_err(|refusal| match refusal {
-        Refusal::Http(status) => Box::new(not_grpc(status)),
-        Refusal::Grpc(failure) => Box::new(failed(&failure)),
-    })?;
+    let head = headers::read(parts, now).map_err(|refusal| Box::new(refused_as(&refusal)))?;
     let path = parts.uri.path();
     let method = shared.methods.get(path).copied();
     method.map(|method| (head, method)).ok_or_else(|| {

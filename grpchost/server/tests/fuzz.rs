@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Host, METHODS, until};
+use common::{Host, METHODS, STREAM, until};
 use grpchost_server::{Limits, framed};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -87,7 +87,7 @@ fn odd_call(random: &mut Random, stream: u32) -> Vec<u8> {
     let mut pairs = vec![
         (":method", "POST"),
         (":scheme", "http"),
-        (":path", METHODS[0]),
+        (":path", *random.one_of(&[METHODS[0], METHODS[0], STREAM])),
         ("content-type", "application/grpc"),
         ("te", "trailers"),
     ];
@@ -164,15 +164,20 @@ fn case(random: &mut Random) -> Vec<u8> {
     }
 }
 
-/// Sends, answers what calls come of it, and hangs up once nothing more comes for a moment. (Hanging up at once would
+/// Sends, answers what calls come of it, keeps some streams open for a while, and hangs up once nothing more comes for a moment. (Hanging up at once would
 /// have the server forget calls that it has not looked at.)
 async fn send(host: &Host, bytes: &[u8]) {
     let mut stream = TcpStream::connect(host.address()).await.unwrap();
     let _ = stream.write_all(bytes).await;
     let mut answer = [0; 4096];
     let mut quiet = 0;
+    let mut opened = vec![];
     while quiet < 3 {
-        host.echo(host.queue.take(100));
+        let (keep, reply): (Vec<_>, Vec<_>) =
+            host.queue.take(100).into_iter().partition(|call| call.method == 2 && call.message.len() % 2 == 1);
+        host.echo(reply);
+        opened.extend(keep.into_iter().map(|call| call.pending.open()));
+        opened.retain(|open| open.send(framed(b"more")));
         match timeout(Duration::from_millis(3), stream.read(&mut answer)).await {
             Ok(Ok(1..)) => quiet = 0,
             Ok(_) => return,
@@ -193,11 +198,12 @@ async fn no_bytes_hurt_the_server() {
             send(&host, bytes).await;
         }
         until("all connections' end", || host.count("connections") == 0).await;
-        until("all calls' end", || host.server.in_flight() == 0).await;
+        until("all calls' end", || host.server.in_flight() == 0 && host.count("streams_open") == 0).await;
         assert_eq!(host.count("panics"), 0, "round {round}: {cases:?}");
         host.is_well().await;
     }
     let ended = ["answered", "failed", "refused", "shed", "expired", "cancelled"].map(|name| host.count(name));
     assert_eq!(ended.iter().sum::<u64>(), host.count("calls"), "{:?}", host.counters.read());
-    assert!(host.count("refused") > 50 && host.count("calls") > 120, "{:?}", host.counters.read());
+    assert!(host.count("streams") > 20 && host.count("malformed") > 20, "{:?}", host.counters.read());
+    assert!(host.count("refused") > 40 && host.count("calls") > 100, "{:?}", host.counters.read());
 }
