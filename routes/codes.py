@@ -63,10 +63,11 @@ SERVICE_LEFT = Code(
 REFUSED = Code("R032", "Envoy itself refuses what becomes of the file: most often of a patch in it.")
 LIMIT = Code("R033", "What a rate limit says of its requests, its window or its algorithm does not go together.")
 DUPLICATE_LIMIT = Code("R034", "Names of limits are unique in a file: counters and metrics are called by them.")
+LIMIT_FILE = Code("R035", "A limit file of a rate limit service among route files.")
 
 CODES: tuple[Code, ...] = (
     SUM, DESTINATION, UNKNOWN_DESTINATION, ONE_ACTION, MISPLACED, CATCH_ALL_MISSING, CATCH_ALL_NOT_LAST, UNREACHABLE,
     DUPLICATE_RULE, PATH, REGEX, SUBSTITUTION, ONE_OF, PER_TRY, UNSAFE_RETRY, STICKY, HEADER, HOST, DUPLICATE_HOST,
     HOST_TAKEN, SERVICE_TAKEN, NAMESPACE, LISTEN, PATCH, TLS, SUBSET_EMPTY, SERVICE_UNKNOWN, REDUNDANT, CORS,
-    EMPTY_DESTINATION, SERVICE_LEFT, REFUSED, LIMIT, DUPLICATE_LIMIT,
+    EMPTY_DESTINATION, SERVICE_LEFT, REFUSED, LIMIT, DUPLICATE_LIMIT, LIMIT_FILE,
 )  # fmt: skip

@@ -62,6 +62,15 @@ def parse(content: Content, path: str, scope: Scope = OPEN_SCOPE) -> Parsed:
     if isinstance(document, Problem):
         text = _text_of(content)
         return Parsed(path, text, _by_lines(text, scope) or _by_file_name(path, scope), None, (document,))
+    if _is_limit_file(document.data):
+        problem = document.problem(
+            codes.LIMIT_FILE,
+            "this is a limit file, and no route file",
+            ("descriptors",),
+            fix="check it with `swashplate ratelimit check FILE`, and give its directory as --ratelimit-config",
+            key=True,
+        )
+        return Parsed(path, document.text, None, None, (problem,))
     service = _service_of(document, scope)
     file, problems, wrong = examine(RouteFile, document, nulls_under="merge")
     if file is not None and service is not None:
@@ -73,6 +82,10 @@ def parse(content: Content, path: str, scope: Scope = OPEN_SCOPE) -> Parsed:
     if file is None or service is None or has_errors(problems):
         return Parsed(path, document.text, service or _by_file_name(path, scope), None, problems)
     return Parsed(path, document.text, service, convert.service_routes(file, service, path), problems)
+
+
+def _is_limit_file(data: object) -> bool:
+    return isinstance(data, dict) and {"domain", "descriptors"} <= data.keys() and "service" not in data
 
 
 def _text_of(content: Content) -> str:

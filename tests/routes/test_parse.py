@@ -328,3 +328,9 @@ def test_shares_of_sources() -> None:
         SourceShare("service-files", 0),
     )
     assert routes("version: 1\nservice: checkout").sources == ()
+
+
+def test_a_limit_file_is_about_no_service_whatever_it_is_called() -> None:
+    parsed = parse("domain: shop\ndescriptors: []\n", "routes/shop.yaml")
+    assert (parsed.service, parsed.routes) == (None, None), "no service of its name is to answer 503"
+    assert [problem.code for problem in parsed.problems] == ["R035"]
