@@ -169,6 +169,7 @@ class Feed:
 
     def _set(self, name: ServiceName, old: Service | None, service: Service | None) -> None:
         self.endpoints += _endpoints(service) - _endpoints(old)
+        self._registry.turns += (service is None) != (old is None)
         if service is None:
             self.services.pop(name, None)
         elif old != service:
@@ -215,6 +216,8 @@ class Registry:
         self._unused_of: Counter[str] = Counter()
         self._default_shares = _checked(shares) if shares else NO_SHARES
         self._shares: dict[ServiceName, Shares] = {}
+        self.turns = 0
+        """Another number whenever a source has other names, or shares are others."""
 
     def feed(self, source: str) -> Feed:
         """The handle for one of `sources`. KeyError for any other."""
@@ -274,6 +277,11 @@ class Registry:
             self._words[name] = (*nsmallest(_NAMED, words), *more)
         return self._words[name]
 
+    @property
+    def weighed(self) -> bool:
+        """Whether any service's sources have shares."""
+        return bool(self._shares or self._default_shares)
+
     def weigh(self, changes: Mapping[ServiceName, Mapping[str, int] | None]) -> None:
         """The shares of the sources for these services, in any unit; None: those that are there by default.
 
@@ -281,6 +289,7 @@ class Registry:
         """
         checked = {name: None if shares is None else _checked(shares) for name, shares in changes.items()}
         differing = [name for name, shares in checked.items() if self._shares.get(name) != shares]
+        self.turns += bool(differing)
         for name in differing:
             if (shares := checked[name]) is None:
                 self._shares.pop(name, None)
@@ -321,7 +330,7 @@ class Registry:
             parts = [
                 Described(feed.name, feed.services[name]) for feed in self._feeds.values() if name in feed.services
             ]
-            whole = merged(parts, self._shares_of(name)) if parts else None
+            whole = merged(parts, self.shares_of(name)) if parts else None
             if whole is not None and whole.conflicts:
                 self._conflicts[name] = whole.conflicts
             else:
@@ -369,7 +378,8 @@ class Registry:
             self._left_out.pop(name, None)
         return [one.left_out for one in new]
 
-    def _shares_of(self, name: ServiceName) -> Shares:
+    def shares_of(self, name: ServiceName) -> Shares:
+        """Those of its sources; empty where all endpoints are alike."""
         return self._shares.get(name, self._default_shares)
 
 

@@ -21,6 +21,7 @@ from swashplate.explain.endpoint import explain_endpoint, seen_of
 from swashplate.explain.reports import EndpointReport, ServiceReport
 from swashplate.explain.selections import selections
 from swashplate.explain.service import explain_service
+from swashplate.namesakes import Namesakes
 from swashplate.outage_log import OutageLog
 from swashplate.problem_log import naming
 from swashplate.raw_sources import RawSources
@@ -81,6 +82,7 @@ class Sources:
             unreadable=self._unreadable,
             left_out=self.registry.left_out_words,
         )
+        self._namesakes = Namesakes(self.registry, settings.namespace)
         self._raw = RawSources(settings, composition, store, log, self._unreadable)
         self._services.open()
         self._routes.open(store)
@@ -146,7 +148,7 @@ class Sources:
 
     def warnings(self) -> tuple[WarningReport, ...]:
         """What sources have and is not in force, because of each other."""
-        return tuple(self._routes.warnings())
+        return (*self._routes.warnings(), *self._namesakes.warnings())
 
     def place_of(self, file: str, rule: int) -> str:
         """`file:line` of a rule in force, by its index."""

@@ -23,6 +23,7 @@ from swashplate.text_table import columns
 
 _WIDEST = 10_000
 _NAMED = 5
+_LAST_RESORT = ("draining", "unhealthy", "degraded")
 
 
 def show(parts: Iterable[RenderableType], out: IO[str]) -> None:
@@ -120,6 +121,8 @@ def _seen(one: SeenReport) -> Iterator[Text]:
         yield _text(f"{name}: not used for {service}, from {one.source}: {one.reason}", style="bold red")
     if one.detail:
         yield _text(f"  {one.detail}")
+    if one.used and one.health in _LAST_RESORT:
+        yield _text(f"  {one.health}: it gets new requests only where nothing beside it is better", style="yellow")
     if one.used:
         weight = f"weight {one.weight}" if one.weight == one.given else f"weight {one.weight}, given {one.given}"
         if one.source_share is not None:

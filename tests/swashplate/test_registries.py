@@ -193,6 +193,29 @@ async def test_a_note_whose_numbers_grow_is_told_once(site: Site, registries: Re
         assert len(lines) == 2
 
 
+async def test_services_of_one_name_in_two_namespaces_are_told_where_shares_were_meant_to_move(
+    tmp_path: Path, registries: Registries
+) -> None:
+    def told(here: Running) -> list[str]:
+        return [one.reason for one in here.plane.status().warnings if one.code == "namesakes"]
+
+    settings = {"services": None, "kubernetes": True, "consul": "http://127.0.0.1:8500"}
+    for weights, there in (("consul=100,kubernetes=0", 1), (None, 0)):
+        more = {} if weights is None else {"source_weights": weights}
+        async with Site(tmp_path, {**settings, **more}).running(ready=False) as here:
+            registries.consul.says(a_service("checkout", "10.0.1.1"), a_service("alone", "10.0.1.2"))
+            registries.kubernetes.says(a_service("checkout", "10.0.0.1", namespace="shop"))
+            await until(lambda here=here: not here.plane.unready())
+            assert len(told(here)) == there
+            if weights:
+                assert (
+                    "kubernetes has checkout.shop, consul has checkout.default: these are two services"
+                    in told(here)[0]
+                )
+                registries.kubernetes.says(a_service("checkout", "10.0.0.1"))
+                await until(lambda here=here: not told(here))
+
+
 async def test_a_removal_that_nobody_saw_is_held_until_it_is_confirmed(site: Site, registries: Registries) -> None:
     async with site.running(ready=False) as here:
         await ready(site, registries, here)
