@@ -108,6 +108,9 @@ def _options(limits: HostLimits, reuse_port: bool) -> tuple[tuple[str, Any], ...
         ("grpc.so_reuseport", int(reuse_port)),
         ("grpc.max_receive_message_length", limits.message_bytes),
         ("grpc.max_concurrent_streams", limits.streams),
+        # C-core ends calls with CANCELLED, and counts none, once so many wait for Python to look at them.
+        ("grpc.server.max_pending_requests", max(limits.in_flight, 1_000)),
+        ("grpc.server.max_pending_requests_hard_limit", max(2 * limits.in_flight, 3_000)),
         ("grpc.keepalive_time_ms", round(limits.keepalive_s * 1000)),
         ("grpc.keepalive_timeout_ms", round(limits.keepalive_timeout_s * 1000)),
         # Without it, C-core waits a minute for the answer, whatever keepalive_timeout says.

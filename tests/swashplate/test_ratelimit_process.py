@@ -6,6 +6,7 @@ import errno
 import gzip
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -17,10 +18,12 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
+from ratelimit.host import choice
 from swashplate import rate_limit_workers
 from tests.e2e.harness.wait import until
 from tests.ratelimit.counters.valkey import Valkey
 from tests.swashplate.ratelimit_site import Site, ask, health
+from tests.swashplate.test_ratelimit_metrics import NAME, queries
 
 DEADLINE_S = 60.0
 
@@ -94,12 +97,23 @@ async def serving(site: Site, *arguments: str) -> AsyncIterator[Server]:
         process._transport.close()  # type: ignore[attr-defined]
 
 
-async def test_who_does_not_speak_tls_writes_nothing_to_the_log(site: Site) -> None:
+NO_METHOD = (
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+    + bytes(3)
+    + b"\x04"
+    + bytes(5)
+    + (b"\x00\x00\x0c\x01\x04\x00\x00\x00\x01\x00\x07:method\x02no")
+)
+"""A request by HTTP/2 whose method is none."""
+
+
+@pytest.mark.parametrize("is_secure", [True, False])
+async def test_who_does_not_speak_grpc_writes_nothing_to_the_log(site: Site, is_secure: bool) -> None:
     files = Path(__file__).parents[1] / "e2e" / "tls"
     tls = ("--tls-cert", str(files / "server.pem"), "--tls-key", str(files / "server.key"))
-    async with serving(site, "--host", "grpcio", *tls) as server:
+    async with serving(site, "--host", "grpcio", *(tls if is_secure else ())) as server:
         host, _, port = server.listen.rpartition(":")
-        for said in (b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01 no", b""):
+        for said in (b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01 no", NO_METHOD, b""):
             reader, writer = await asyncio.open_connection(host, int(port))
             writer.write(said)
             writer.write_eof()
@@ -171,6 +185,11 @@ async def test_several_share_a_port_their_counters_and_one_page_of_metrics(site:
         packed = gzip.compress(b'{"domain": "shop", "descriptors": [{"entries": [{"key": "unlimited"}]}]}')
         assert await server.post("/json", packed, {"Content-Encoding": "gzip"}) == 200
         assert await server.post("/json", b"not packed", {"Content-Encoding": "gzip"}) == 400
+
+        there = set(re.findall(r"^(\w+)", await server.page("/metrics"), re.MULTILINE))
+        asked = {name for _, query in queries() for name in re.findall(NAME, query)}
+        unknown = {"swashplate_ratelimit_connections"} if not choice.has_native() else set()
+        assert asked - there <= unknown, "the dashboard has panels that stay empty"
 
         victim = server.children()[0]
         os.kill(victim, signal.SIGKILL)

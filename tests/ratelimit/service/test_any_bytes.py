@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import os
 import random
+import signal
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
@@ -168,6 +170,19 @@ async def test_hits_of_0_1_and_the_largest(caller: Caller) -> None:
     back = {"entries": [{"key": "peeked", "value": "hits"}], "hitsAddend": str(2**64 - 1), "isNegativeHits": True}
     assert (await ask(caller, request(back))).overall_code == 1
     assert (await ask(caller, of("peeked", 0))).statuses[0].limit_remaining == 2
+
+
+async def test_calls_that_come_all_at_once_are_all_answered(replica: Replica, caller: Caller) -> None:
+    """Fewer than may be under way, after a moment in which the process had no time to look at any."""
+    async with connected(replica.port, connections=40) as callers:
+        await asyncio.gather(*(_answered(one, request("wide=x")) for one in callers))
+        os.kill(replica.process.pid, signal.SIGSTOP)
+        try:
+            calls = [asyncio.create_task(ask(callers[number % 40], request("wide=x"))) for number in range(5_000)]
+            await asyncio.sleep(1)  # the longer, the surer that a service that drops some is found out
+        finally:
+            os.kill(replica.process.pid, signal.SIGCONT)
+        assert [answer.overall_code for answer in await asyncio.gather(*calls)] == [1] * 5_000
 
 
 async def test_nothing_of_it_was_a_bug(replica: Replica) -> None:
