@@ -17,6 +17,7 @@ from tests.swashplate.ratelimit_site import Site
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD = ROOT / "deploy" / "grafana" / "rate-limits.json"
+NAME = r"\b(?:swashplate_|ratelimit_|process_)\w+"
 WORKERS = {family.name for family in OF_WORKERS}
 
 
@@ -106,7 +107,7 @@ def test_the_dashboard_asks_for_metrics_and_labels_that_there_are(panel: str, qu
     for family in FAMILIES:
         if family.kind == "histogram":
             known |= {f"{family.name}_{part}": family for part in ("bucket", "count", "sum")}
-    names = re.findall(r"\b(?:swashplate_|ratelimit_|process_)\w+", query)
+    names = re.findall(NAME, query)
     assert names, f"{panel} asks for nothing of ours"
     allowed = {"le", "instance", "job"}
     for name in names:

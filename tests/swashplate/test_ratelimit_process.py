@@ -186,6 +186,7 @@ async def test_several_share_a_port_their_counters_and_one_page_of_metrics(site:
         assert await server.post("/json", packed, {"Content-Encoding": "gzip"}) == 200
         assert await server.post("/json", b"not packed", {"Content-Encoding": "gzip"}) == 400
 
+        await ask(server.listen, {"x": "y"}, domain="nobody's")
         there = set(re.findall(r"^(\w+)", await server.page("/metrics"), re.MULTILINE))
         asked = {name for _, query in queries() for name in re.findall(NAME, query)}
         unknown = {"swashplate_ratelimit_connections"} if not choice.has_native() else set()
