@@ -151,6 +151,8 @@ def refusal_problems(
                 yield _left_problem(document, refusal, known)
             case Finding():
                 waits = "; the edit is taken as soon as there is such an endpoint"
+                if refusal.lacking is not None:
+                    waits += f" (`swashplate explain service {refusal.lacking}` lists what is left out of it)"
                 yield refusal._replace(message=refusal.message + waits).problem(document, Severity.ERROR)
 
 

@@ -24,8 +24,9 @@ def explain_service(asked: str, witness: Witness, namespace: str) -> ServiceRepo
             instances=tuple(seen_report(one, namespace) for one in out[:MOST]),
             more=max(0, len(out) - MOST),
         )
-    word, dot, rest = asked.partition(".")
-    name = ServiceName(rest if dot else namespace, word)
+    known_names = witness.names()
+    meant = _readings(asked, namespace)
+    name = next((one for one in meant if one in known_names), meant[0])
     found = witness.seen(name)
     # What is wrong comes first: of 10,000 instances it is the part that is looked for.
     reports = sorted(_reports(found, namespace, bool(witness.shares_of(name))), key=lambda one: one.used)
@@ -37,8 +38,17 @@ def explain_service(asked: str, witness: Witness, namespace: str) -> ServiceRepo
         more=max(0, len(reports) - MOST),
         used=sum(one.used for one in reports),
         sources=_sources(found, witness.shares_of(name)),
-        advice=() if known or found else tuple(_meant(name, witness.names(), namespace)),
+        advice=() if known or found else tuple(_meant(name, known_names, namespace)),
     )
+
+
+def _readings(asked: str, namespace: str) -> list[ServiceName]:
+    """What it may mean, the likeliest first: a name with its namespace, or one with a dot in it."""
+    dots = [index for index, letter in enumerate(asked) if letter == "."]
+    return [
+        *(ServiceName(asked[dot + 1 :], asked[:dot]) for dot in dots),
+        ServiceName(namespace, asked),
+    ]
 
 
 def _with_some_out(witness: Witness) -> Iterator[ServiceName]:

@@ -209,7 +209,8 @@ class TestRequestsToNobody:
         assert edited.stale == ("a.yaml",)
         assert [problem.render() for problem in edited.problems] == [
             "a.yaml:3:16: error R030: no endpoint of `a.default` has the labels of `old` (v: 11), and rule `main` "
-            "gives it 95%; the edit is taken as soon as there is such an endpoint\n"
+            "gives it 95%; the edit is taken as soon as there is such an endpoint "
+            "(`swashplate explain service a.default` lists what is left out of it)\n"
             "  subsets: {old: {v: '11'}, new: {v: '2'}}\n                 ^^^^^^^^^\n"
             "  fix: did you mean `v: 1`? endpoints have `v`: 1, 2 (`new`)"
         ]

@@ -100,6 +100,16 @@ async def test_all_instances_of_a_service_those_that_are_left_out_first(site: Si
         assert "there is checkout" in said(await here.plane.explain_service("checkout.shop"))
 
 
+async def test_a_name_with_a_dot_is_found_with_its_namespace_and_without(site: Site, registries: Registries) -> None:
+    async with site.running(ready=False) as here:
+        registries.kubernetes.says(a_service("web", "10.0.0.1", namespace="shop"))
+        registries.consul.says(a_service("web.v2", "10.0.1.1"))
+        await until(lambda: not here.plane.unready())
+        for asked in ("web.shop", "web.v2", "web.v2.default"):
+            report = await here.plane.explain_service(asked)
+            assert (report.known, report.used) == (True, 1), asked
+
+
 async def test_the_share_of_each_source(tmp_path: Path, registries: Registries) -> None:
     settings = {
         "services": None,
