@@ -71,7 +71,7 @@ async def test_status_has_a_line_of_it_and_all_is_in_force_without_it(tmp_path: 
         await until(lambda: here.plane.status().in_force)
         out = StringIO()
         show(a_report(sources=(line(here),)), NOW, out)
-        (shown,) = (row for row in out.getvalue().splitlines() if row.startswith("ratelimit-service"))
+        shown = "\n".join(row for row in out.getvalue().splitlines() if row.startswith("ratelimit-service"))
         assert f"127.0.0.1:{port}" in shown
         assert "asked from here, it does not answer: UNAVAILABLE" in shown
 
