@@ -65,7 +65,7 @@ def _source_gauges(report: StatusReport, now: float) -> Iterator[Metric]:
     )
     held = GaugeMetricFamily("swashplate_source_held_removals", "Removals that wait to be confirmed.", labels=labels)
     endpoints = GaugeMetricFamily(
-        "swashplate_source_endpoints", "Endpoints that a source of services gives.", labels=["source"]
+        "swashplate_source_endpoints", "Endpoints of a source of services that proxies get.", labels=["source"]
     )
     left_out = GaugeMetricFamily(
         "swashplate_source_left_out",

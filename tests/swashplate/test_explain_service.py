@@ -1,11 +1,13 @@
 """`explain service`, and what of it `explain route` and `explain endpoint` say: what is left out, and shares."""
 
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from discovery.left_out import LeftOut, Reason
+from mesh.service import Health, Service, ServiceName
 from swashplate.explain import text
 from swashplate.explain.reports import EndpointReport, RouteReport, ServiceReport
 from swashplate.explain.request import Request
@@ -108,6 +110,20 @@ async def test_a_name_with_a_dot_is_found_with_its_namespace_and_without(site: S
         for asked in ("web.shop", "web.v2", "web.v2.default"):
             report = await here.plane.explain_service(asked)
             assert (report.known, report.used) == (True, 1), asked
+
+
+async def test_what_only_gets_requests_where_nothing_is_better_says_so(site: Site, registries: Registries) -> None:
+    async with site.running(ready=False) as here:
+        (port,) = a_service("web", "10.0.0.1", "10.0.0.2").ports
+        ending, other = port.endpoints
+        ending = replace(ending, health=Health.DRAINING)
+        service = Service(ServiceName("default", "web"), (replace(port, endpoints=(ending, other)),))
+        registries.kubernetes.says(service)
+        registries.consul.says()
+        await until(lambda: not here.plane.unready())
+        line = "draining: it gets new requests only where nothing beside it is better"
+        assert line in said(await here.plane.explain_endpoint("10.0.0.1"))
+        assert line not in said(await here.plane.explain_endpoint("10.0.0.2"))
 
 
 async def test_the_share_of_each_source(tmp_path: Path, registries: Registries) -> None:
