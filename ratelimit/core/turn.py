@@ -71,12 +71,13 @@ class Core:
         """Answers each call of the turn once: now, or when the store has decided it."""
         now, spare = self.clock(), self._options.spare_s
         stats, remembered = self.stats, self._memo.get
-        messages = turn.messages
+        messages, until = turn.messages, turn.deadlines
         running = _Running(self, turn, self._options, now, len(messages))
         calls: list[Call] = []
         deadlines: list[float] = []
         stats.turn(len(messages))
-        for place, (message, deadline) in enumerate(zip(messages, turn.deadlines, strict=True)):
+        for place, message in enumerate(messages):
+            deadline = until[place]
             if deadline <= now:
                 running.expired(place)
                 continue

@@ -29,19 +29,20 @@ class _Over(NamedTuple):
 
 
 class OverLimitMemory:
-    """A store before another one. Entries come from checks that were denied with nothing remaining, never from looks
-    (hits of 0), and never answer them."""
+    """A store before another one, to be made on the event loop. Entries come from checks that were denied with
+    nothing remaining, never from looks (hits of 0), and never answer them."""
 
     def __init__(self, store: CounterStore, *, clock: Callable[[], float] | None = None) -> None:
         self._store = store
-        self._clock = clock
+        self._clock = clock or asyncio.get_running_loop().time
         self._over: dict[bytes, _Over] = {}
         """In the order in which they came, which is about that in which they go."""
         self._stats = StoreStats()
 
     def decide(self, calls: Sequence[Call], deadlines: Sequence[float], done: Done) -> None:
-        now = self._clock() if self._clock else asyncio.get_running_loop().time()
-        self._drop_ended(now)
+        now = self._clock()
+        if self._over:
+            self._drop_ended(now)
         if not self._over:
 
             def noted(place: int, outcomes: Sequence[Outcome]) -> None:

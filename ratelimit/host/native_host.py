@@ -83,7 +83,8 @@ class NativeHost:
             )
         except ValueError as error:
             raise OSError(f"cannot listen on {self._listen}: {error}") from error
-        self._closed = asyncio.get_running_loop().create_future()
+        self._loop = asyncio.get_running_loop()
+        self._closed = self._loop.create_future()
         self._read()
         if self._watch is not None:
             self._watch.start()
@@ -109,29 +110,28 @@ class NativeHost:
         """Look for calls as soon as there are some."""
         if self._host is not None and not self._reading:
             self._reading = True
-            asyncio.get_running_loop().add_reader(self._host.fileno(), self._take)
+            self._loop.add_reader(self._host.fileno(), self._take)
 
     def _pause(self) -> None:
         if self._host is not None and self._reading:
             self._reading = False
-            asyncio.get_running_loop().remove_reader(self._host.fileno())
+            self._loop.remove_reader(self._host.fileno())
 
     def _take(self) -> None:
         host = self._host
         if host is None:
-            return
-        if host.closed:
-            self._pause()
-            if self._closed is not None and not self._closed.done():
-                self._closed.set_result(None)
             return
         if not self._gate.open:
             # Or the event loop would ask again and again.
             self._pause()
             self._gate.when_open(self._read)
             return
-        turn = host.take(MOST_A_TURN, asyncio.get_running_loop().time())
+        turn = host.take(MOST_A_TURN, self._loop.time())
         if turn is None:
+            if host.closed:
+                self._pause()
+                if self._closed is not None and not self._closed.done():
+                    self._closed.set_result(None)
             return
         try:
             if self._beside and any(turn.methods):

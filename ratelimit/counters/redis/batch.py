@@ -3,7 +3,7 @@
 import hashlib
 import sys
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any, Final, Protocol
 
@@ -90,14 +90,17 @@ class _Summed:
     """Checks whose counters can be asked once each, because nothing depends on their order: fixed windows that count
     denied calls too, without refunds. `hits` are those of each counter, added up."""
 
-    def __init__(self, parts: Sequence[Part], hits: dict[bytes, int], terms: Iterable[Terms], now: float) -> None:
+    def __init__(
+        self, parts: Sequence[Part], hits: dict[bytes, int], terms: Mapping[bytes, Terms], now: float
+    ) -> None:
         self.parts = parts
         self._keys = [*hits]
         windows: list[float] = [0]
         sums: list[float] = []
         known: dict[tuple[int, Calendar | None], int] = {}
         last, number = None, 0
-        for counter, total in zip(terms, hits.values(), strict=True):
+        for key, total in hits.items():
+            counter = terms[key]
             if counter is not last:
                 last = counter
                 window = counter.seconds, counter.calendar
@@ -113,9 +116,13 @@ class _Summed:
 
     def settle(self, reply: list[Any], stats: StoreStats) -> str:
         # What each counter holds before the next check of it, and how long until it begins anew.
-        counts = dict(zip(self._keys, reply[::2], strict=True))
-        resets = dict(zip(self._keys, [(-(-reset_us // US), reset_us) for reset_us in reply[1::2]], strict=True))
-        wrong = ""
+        counts: dict[bytes, Any] = {}
+        resets: dict[bytes, tuple[int, int]] = {}
+        wrong, at = "", 0
+        for key in self._keys:
+            counts[key], reset_us = reply[at], reply[at + 1]
+            resets[key] = -(-reset_us // US), reset_us
+            at += 2
         for part in self.parts:
             outcomes: list[Outcome] = []
             for key, rule, hits in part.checks:
@@ -207,4 +214,4 @@ def make_batch(parts: Sequence[Part], now: float) -> Batch:
             if other is not ours and (other.seconds, other.calendar) != (ours.seconds, ours.calendar):
                 return _InOrder(SCRIPT, parts, now)
             sums[key] = known + hits
-    return _Summed(parts, sums, terms.values(), now)
+    return _Summed(parts, sums, terms, now)

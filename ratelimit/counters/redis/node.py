@@ -102,6 +102,7 @@ class Node:
     ) -> None:
         self.place = place
         self.error = f"{place}: not connected yet"
+        self._loop = asyncio.get_running_loop()
         self._dial = dial
         self._make_batch = make_batch
         self._owner = owner
@@ -137,7 +138,7 @@ class Node:
         return len(self._waiting)
 
     def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._live(), name=f"counters at {self.place}")
+        self._task = self._loop.create_task(self._live(), name=f"counters at {self.place}")
 
     async def stop(self) -> None:
         """Ends the connection; what is under way fails."""
@@ -175,25 +176,26 @@ class Node:
             taken = self._taken()
             if not taken:
                 return
-            flight = _Flight(asyncio.get_running_loop().time())
+            flight = _Flight(self._loop.time())
             now = self._wall()
-            commands = [
-                _Command(self, flight, self._make_batch(parts, now), asking) for (_, asking), parts in taken.items()
-            ]
-            flight.commands.update(commands)
+            packed: list[bytes] = []
+            sinks: list[Callable[[Reply], None]] = []
+            for (_, asking), parts in taken.items():
+                command = _Command(self, flight, self._make_batch(parts, now), asking)
+                flight.commands.add(command)
+                packed.append(command.packed())
+                sinks += command.sinks()
             self._flights.append(flight)
-            self.connection.send(
-                b"".join([command.packed() for command in commands]),
-                [sink for command in commands for sink in command.sinks()],
-            )
+            self.connection.send(b"".join(packed), sinks)
             if self._watch is None:
-                self._watch = asyncio.get_running_loop().call_later(self._give_up_s, self._look)
+                self._watch = self._loop.call_later(self._give_up_s, self._look)
 
     def _taken(self) -> dict[tuple[int, bool], list[Part]]:
         """What goes next, by slot: calls in their order, whole, up to what a script takes."""
         taken: dict[tuple[int, bool], list[Part]] = {}
-        waiting, keys, checks = self._waiting, set[bytes](), 0
-        slot, parts = -1, list[Part]()
+        keys: set[bytes] = set()
+        parts: list[Part] = []
+        waiting, checks, slot = self._waiting, 0, -1
         while waiting and checks < MOST_CHECKS and len(keys) < MOST_KEYS:
             part = waiting[0]
             if checks and len(keys) + len(part.checks) > MOST_KEYS:
@@ -226,7 +228,7 @@ class Node:
         if flight.commands or flight not in self._flights:
             return
         self._flights.remove(flight)
-        self._stats.round_trip(asyncio.get_running_loop().time() - flight.sent_at)
+        self._stats.round_trip(self._loop.time() - flight.sent_at)
         self._pump()
         if self.is_free:
             self._owner.freed()
@@ -244,7 +246,7 @@ class Node:
                 for part in parts:
                     self._owner.redirected(part, rest.rpartition(" ")[2], asking=code == "ASK")
             case "TRYAGAIN":
-                asyncio.get_running_loop().call_later(RETRY_S, self._retry, list(parts), command.asking)
+                self._loop.call_later(RETRY_S, self._retry, list(parts), command.asking)
             case _:
                 self._fail(parts, Failed(FailureKind.REFUSED, f"{self.place}: {error}"))
                 self._leave_if(error)
@@ -262,12 +264,11 @@ class Node:
         self._watch = None
         if not self._flights or self.connection is None:
             return
-        loop = asyncio.get_running_loop()
         until = self._flights[0].sent_at + self._give_up_s
-        if until <= loop.time():
+        if until <= self._loop.time():
             self.connection.abort(f"no answer within {self._give_up_s:g} s")
         else:
-            self._watch = loop.call_at(until, self._look)
+            self._watch = self._loop.call_at(until, self._look)
 
     async def _live(self) -> None:
         first = True
@@ -293,7 +294,7 @@ class Node:
         while not lost.done():
             self.answered_at = self._wall()
             await asyncio.wait((lost,), timeout=PULSE_S)
-            answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+            answer: asyncio.Future[Reply] = self._loop.create_future()
             connection.send(_PING, (answer.set_result,))
             await asyncio.wait((answer, lost), timeout=PULSE_S, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.sleep(0)  # this process may be what was late

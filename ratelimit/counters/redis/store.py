@@ -21,10 +21,12 @@ from ratelimit.counters.store import Counter, Done, StoreStatus, StoreUnavailabl
 
 
 class RedisStore:
-    """`shares_keys`: keys and values are those of envoyproxy/ratelimit (`keys.CompatibleKeys`)."""
+    """To be made on the event loop. `shares_keys`: keys and values are those of envoyproxy/ratelimit
+    (`keys.CompatibleKeys`)."""
 
     def __init__(self, settings: RedisSettings, *, shares_keys: bool = False) -> None:
         self._settings = settings
+        self._loop = asyncio.get_running_loop()  # asked for at each turn, it would cost a system call each time
         self.stats = StoreStats()
         made, scripts = (
             (compatible(lambda: random.randint(0, JITTER_S)), (COMPATIBLE_SCRIPT,))
@@ -64,8 +66,7 @@ class RedisStore:
     def decide(self, calls: Sequence[Call], deadlines: Sequence[float], done: Done) -> None:
         if not calls:
             return
-        loop = asyncio.get_running_loop()
-        now = loop.time()
+        now = self._loop.time()
         at_most = now + self._settings.answer_s
         self.stats.checks += sum(map(len, calls))
         turn = Turn(calls, deadlines, at_most, done, self._turns.discard, self.stats)
@@ -73,9 +74,10 @@ class RedisStore:
         until = min(min(deadlines) - EARLY_S, at_most)
         if until <= now:
             until = turn.expire(now, self._settings.place)
-        for place, call in enumerate(calls):
-            if not call:
-                turn.settle(place, ())
+        if not all(calls):
+            for place, call in enumerate(calls):
+                if not call:
+                    turn.settle(place, ())
         self._fleet.decide(turn)
         if turn in self._turns and (self._timer is None or until < self._timer.when()):
             self._sweep_at(until)
@@ -83,12 +85,12 @@ class RedisStore:
     def _sweep_at(self, until: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_at(until, self._sweep) if until < inf else None
+        self._timer = self._loop.call_at(until, self._sweep) if until < inf else None
 
     def _sweep(self) -> None:
         """Fails the calls whose time is up. One timer for all: it seldom finds anything."""
         self._timer = None
-        now, until = asyncio.get_running_loop().time(), inf
+        now, until = self._loop.time(), inf
         before = self.stats.failures.copy()
         for turn in list(self._turns):
             until = min(until, turn.expire(now, self._settings.place))
