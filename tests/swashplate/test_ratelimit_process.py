@@ -181,6 +181,9 @@ async def test_several_share_a_port_their_counters_and_one_page_of_metrics(site:
         codes = [(await ask(server.listen, {"client": "web"})).overall_code for _ in range(20)]
         assert codes.count(1) == 3
         assert await server.value(hits) == 20
+        times = "ratelimit_service_response_time_seconds"
+        assert await server.value(f'{times}_count{{grpc_method="ShouldRateLimit"}}') == 20
+        assert await server.value(f'{times}_bucket{{grpc_method="ShouldRateLimit",le="+Inf"}}') == 20
         assert await server.value("swashplate_ratelimit_workers") == 2
         packed = gzip.compress(b'{"domain": "shop", "descriptors": [{"entries": [{"key": "unlimited"}]}]}')
         assert await server.post("/json", packed, {"Content-Encoding": "gzip"}) == 200
