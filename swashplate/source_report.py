@@ -47,11 +47,12 @@ def _unheard(freshness: Freshness, synced_at: float | None, error: str) -> tuple
     """Why there is something, or nothing, of a source that was not heard since the start, and how old it is."""
     if synced_at is not None:
         return ()
-    awaited = () if error else ("its first answer is on the way",)
+    awaited = "" if error else "its first answer is on the way"
     if not freshness.stored:
-        return awaited
+        return (awaited,) if awaited else ()
     good = "" if freshness.stored_at is None else f", good at {at(freshness.stored_at):%Y-%m-%d %H:%M:%S} UTC"
-    return (*awaited, f"not heard since the start: what is in force is of an earlier life{good}")
+    and_awaited = f", and {awaited}" if awaited else ""
+    return (f"not heard since the start{and_awaited}: what is in force is of an earlier life{good}",)
 
 
 _EMPTIED: Final = "the source says that there is nothing at all, so what it said before serves on"

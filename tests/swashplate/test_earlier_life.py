@@ -31,8 +31,8 @@ def notes(freshness: Freshness) -> tuple[str, ...]:
 def test_status_says_that_it_is_of_an_earlier_life_and_when_it_was_good(at: float | None, said: str) -> None:
     found = notes(Freshness(stored=True, stored_at=at))
     assert found == (
-        "its first answer is on the way",
-        f"not heard since the start: what is in force is of an earlier life{said}",
+        "not heard since the start, and its first answer is on the way: "
+        f"what is in force is of an earlier life{said}",
         "a note",
     )
     failing = notes(Freshness(stored=True, stored_at=at, error="the API server cannot be reached"))
