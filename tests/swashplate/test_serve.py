@@ -61,7 +61,9 @@ def command(site: Site, *arguments: str) -> list[str]:
 
 @contextmanager
 def serving(site: Site, *arguments: str) -> Iterator[Process]:
-    with subprocess.Popen(command(site, *arguments), stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command(site, *arguments), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
         # A line that never comes is waited for until then.
         watchdog = threading.Timer(DEADLINE_S, process.kill)
         watchdog.start()
@@ -91,6 +93,8 @@ def test_serves_from_start_to_signal(site: Site) -> None:
         site.write("routes/checkout.yaml", EVEN)
         assert server.line("published")["services"] == ["checkout"]
         assert CliRunner().invoke(main, ["status", "--server", admin]).exit_code == 0
+        server.process.send_signal(signal.SIGHUP)
+        server.line("SIGHUP does nothing")
         server.process.send_signal(signal.SIGTERM)
         server.line("shutting down")
         assert server.ended() == 0
