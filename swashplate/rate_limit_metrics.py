@@ -57,6 +57,11 @@ CALLS: Final = Family(f"{_OURS}calls_total", "counter", "gRPC calls by how they 
 IN_FLIGHT: Final = Family(f"{_OURS}calls_in_flight", "gauge", "gRPC calls under way.")
 WAITING: Final = Family(f"{_OURS}calls_waiting", "gauge", "Of them, those that the core has not looked at yet.")
 CONNECTIONS: Final = Family(f"{_OURS}connections", "gauge", "gRPC connections (native host only).")
+MALFORMED: Final = Family(
+    f"{_OURS}malformed_requests_total",
+    "counter",
+    "Requests reset before they were calls, most often for an :authority that is no host (native host only).",
+)
 ANSWERS: Final = Family(f"{_OURS}answers_total", "counter", "Answers by their overall code.", ("code",))
 FAILURES: Final = Family(f"{_OURS}failures_total", "counter", "Calls without an answer, by gRPC status.", ("status",))
 UNDECIDED: Final = Family(
@@ -106,9 +111,9 @@ BUILD: Final = Family(
 FAMILIES: Final = (
     *(family for family, _ in LIMIT_FAMILIES),
     *(NOT_FOUND, SHADOW, REQUESTS, RESPONSES, ERRORS, LOADED, LOAD_ERRORS, CALLS, IN_FLIGHT, WAITING, CONNECTIONS),
-    *(ANSWERS, FAILURES, UNDECIDED, TURNS, PLANS, STORE_CHECKS, STORE_SECONDS, STORE_FAILURES, STORE_REMEMBERED),
-    *(STORE_RECONNECTS, STORE_EVICTED, STORE_IN_FLIGHT, STORE_WAITING, STORE_UP, READY, STALE, LIMITS, PROBLEMS),
-    *(SYNCED, BUILD),
+    *(MALFORMED, ANSWERS, FAILURES, UNDECIDED, TURNS, PLANS, STORE_CHECKS, STORE_SECONDS, STORE_FAILURES),
+    *(STORE_REMEMBERED, STORE_RECONNECTS, STORE_EVICTED, STORE_IN_FLIGHT, STORE_WAITING, STORE_UP, READY, STALE),
+    *(LIMITS, PROBLEMS, SYNCED, BUILD),
 )
 WORKERS: Final = Family(f"{_OURS}workers", "gauge", "Processes that take calls, where there are several.")
 RESTARTS: Final = Family(f"{_OURS}worker_restarts_total", "counter", "Of them, those that ended unasked.")
@@ -187,6 +192,7 @@ def _of_calls(stats: RateLimitStats, host: HostCounts) -> Iterator[Block]:
     yield WAITING, [Sample(NO_LABELS, host.waiting)]
     if host.connections is not None:
         yield CONNECTIONS, [Sample(NO_LABELS, host.connections)]
+    yield MALFORMED, [Sample(NO_LABELS, host.malformed)]
     over = stats.over_limit_calls
     yield ANSWERS, _by("code", [("OK", stats.answered - over), ("OVER_LIMIT", over)])
     yield FAILURES, _by("status", list(by_status.items()))

@@ -56,6 +56,7 @@ class RateLimitServer:
             self.limiter.text_of = self._routes.text_of
         self._ending = Ending()
         self._listen = settings.ratelimit_listen
+        self.beside = Beside(lambda: "; ".join(self.unready) or None, self._ending)
         self._host = self._make_host()
         self._metrics = RateLimitMetrics(
             self.limiter, self._host.kind, lambda: self._host.counts, lambda: self.unready
@@ -145,7 +146,7 @@ class RateLimitServer:
 
     def _make_host(self) -> GrpcioHost | NativeHost:
         settings, limiter = self._settings, self.limiter
-        beside = Beside(lambda: "; ".join(self.unready) or None, self._ending)
+        beside = self.beside
         decide, gate, limits, tls = limiter.core.decide, limiter.gate, host_limits(settings), tls_files(settings)
         if choice.chosen(settings.ratelimit_host) == "native":
             return NativeHost(
@@ -155,8 +156,9 @@ class RateLimitServer:
                 limits=limits,
                 tls=tls,
                 on_tls=self._tls_changed,
+                on_malformed=self._malformed,
                 reuse_port=self._reuse_port,
-                beside=beside.unary,
+                beside=beside.others,
             )
         return GrpcioHost(
             decide,
@@ -174,6 +176,14 @@ class RateLimitServer:
             self._log.error("new files of TLS cannot be used: %s; the certificate before is served on", reason)
         else:
             self._log.info("files of TLS have no errors any more")
+
+    def _malformed(self, count: int, what: str) -> None:
+        self._log.warning(
+            "requests were reset, for their :authority is no host: most often that is the name of Envoy's cluster",
+            requests=count,
+            last=what,
+            fix="give envoy_grpc an `authority`, such as ratelimit, or the cluster another name; or --host grpcio",
+        )
 
 
 def host_limits(settings: Settings) -> HostLimits:

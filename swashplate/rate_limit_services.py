@@ -1,15 +1,17 @@
 """The rate limit service by its gRPC names, with health and reflection beside it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import grpc
 
 from ratelimit.host.gather import Answer, Failure
-from ratelimit.host.native_host import Unary
+from ratelimit.host.native_host import Others
 from ratelimit.host.service import METHOD, REQUEST, RESPONSE, SERVICE
+from swashplate.health_watches import HealthWatches
 from xds.host import health, reflection
-from xds.host.rpc import Ending, Rpc, generic_handlers
+from xds.host.rpc import Ending, Rpc, UnansweredError, generic_handlers
 
 SHOULD_RATE_LIMIT: Final = Rpc(SERVICE, METHOD, REQUEST, RESPONSE)
 
@@ -24,6 +26,7 @@ class Beside:
         self._health = health.Health((*NAMES, *(rpc.service for rpc in reflection.METHODS)), why_not_ready, ending)
         rpcs = (SHOULD_RATE_LIMIT, health.CHECK, health.WATCH)
         self._reflection = reflection.Reflection(rpcs, ending)
+        self.watches = HealthWatches(self._health, ending)
 
     @property
     def handlers(self) -> tuple[grpc.GenericRpcHandler, ...]:
@@ -31,12 +34,23 @@ class Beside:
         return generic_handlers((*self._health.methods(), *self._reflection.methods()))
 
     @property
-    def unary(self) -> Mapping[str, Unary]:
-        """What a host without streams can serve: the health check that orchestrators and Envoys make."""
-        return {f"/{health.CHECK.service}/{health.CHECK.name}": self._check}
+    def others(self) -> Others:
+        """All of it, for the native host."""
+        return Others(
+            unary={_path(health.CHECK): partial(_answer, self._health.answer)},
+            streams={
+                _path(rpc): partial(_answer, partial(self._reflection.answer, rpc)) for rpc in reflection.METHODS
+            },
+            kept={_path(health.WATCH): self.watches.keep},
+        )
 
-    def _check(self, request: bytes) -> Answer:
-        try:
-            return self._health.answer(request)
-        except health.UnansweredError as failure:
-            return Failure(failure.status.value[0], str(failure))
+
+def _path(rpc: Rpc) -> str:
+    return f"/{rpc.service}/{rpc.name}"
+
+
+def _answer(answer: Callable[[bytes], bytes], request: bytes) -> Answer:
+    try:
+        return answer(request)
+    except UnansweredError as failure:
+        return Failure(failure.status.value[0], str(failure))

@@ -1,6 +1,6 @@
 """Which host serves."""
 
-from importlib.util import find_spec
+from importlib import import_module
 from typing import Literal
 
 Wanted = Literal["auto", "grpcio", "native"]
@@ -8,9 +8,10 @@ Kind = Literal["grpcio", "native"]
 
 
 def has_native() -> bool:
-    """Whether grpchost is installed, and built: a clone on the path has a folder of its name, with its sources."""
+    """Whether a grpchost is installed that this program can use: a clone on the path has a folder of its name with its
+    sources alone, and an older one has no streaming methods."""
     try:
-        return find_spec("grpchost._grpchost") is not None
+        return hasattr(import_module("grpchost"), "OpenCall")
     except ImportError:
         return False
 
@@ -20,5 +21,8 @@ def chosen(wanted: Wanted) -> Kind:
     if wanted == "auto":
         return "native" if has_native() else "grpcio"
     if wanted == "native" and not has_native():
-        raise LookupError("grpchost is not installed here: install it (`make install` with cargo), or take grpcio")
+        raise LookupError(
+            "grpchost is not installed here, or is older than this program: install it (`make install` with cargo), "
+            "or take grpcio"
+        )
     return wanted

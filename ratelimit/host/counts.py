@@ -7,7 +7,8 @@ from dataclasses import dataclass
 class HostCounts:
     """Each of `calls` ends in one of: `answered`; `failed` with a status of the core's; `shed` because too many were
     under way; `expired` at its deadline, `cancelled` by its caller, without an answer; `refused` because it was no
-    proper call. `in_flight`, `waiting` (for a turn) and `connections` are as of now; grpcio does not tell the last.
+    proper call. `malformed` requests were reset before they were calls, which only the native host does. `in_flight`,
+    `waiting` (for a turn) and `connections` are as of now; grpcio does not tell the last.
     """
 
     calls: int = 0
@@ -20,3 +21,4 @@ class HostCounts:
     in_flight: int = 0
     waiting: int = 0
     connections: int | None = None
+    malformed: int = 0

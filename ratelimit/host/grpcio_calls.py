@@ -16,6 +16,9 @@ from ratelimit.host.limits import DEFAULT_LIMITS
 
 Call = aio.ServicerContext[bytes, bytes]
 
+QUIET_S: Final = 0.01
+LONGEST_HOLD_S: Final = 0.25
+
 STATUS: Final[Mapping[int, grpc.StatusCode]] = {status: grpc.StatusCode[status.name] for status in Status}
 
 
@@ -29,6 +32,7 @@ class GrpcioCalls:
         self._loop = asyncio.get_running_loop()
         self._most = in_flight
         self._counts = HostCounts()
+        self._held: asyncio.Future[None] | None = None
 
     @property
     def handler(self) -> "grpc.RpcMethodHandler[Any, Any]":
@@ -40,6 +44,26 @@ class GrpcioCalls:
     def counts(self) -> HostCounts:
         self._counts.waiting = self._gatherer.waiting
         return self._counts
+
+    async def let_in(self) -> None:
+        """To be called before the server stops, and `release` once it does: answers are held back until no more calls
+        come, for who waits for an answer sends nothing. grpcio's core takes calls from callers faster than it hands
+        them over, one by one, and those that it still has when it stops end CANCELLED (grpc issue 41785)."""
+        self._held = self._loop.create_future()
+        until = self._loop.time() + LONGEST_HOLD_S
+        calls = -1
+        while calls != self._counts.calls and self._loop.time() < until:
+            calls = self._counts.calls
+            await asyncio.sleep(QUIET_S)
+
+    def release(self) -> None:
+        if self._held is not None and not self._held.done():
+            self._held.set_result(None)
+
+    async def _hold(self, held: "asyncio.Future[None]", deadline: float) -> None:
+        """For half of the time that its caller waits, at most."""
+        left = deadline - self._loop.time()
+        await asyncio.wait((held,), timeout=None if left == inf else max(left / 2, 0))
 
     async def serve(self, message: bytes, call: Call) -> bytes:
         """One call. A task that grpcio cancels when its caller is gone, or its deadline has passed."""
@@ -53,6 +77,8 @@ class GrpcioCalls:
         counts.in_flight += 1
         try:
             answer = await self._gatherer.ask(message, deadline)
+            if self._held is not None:
+                await self._hold(self._held, deadline)
         except asyncio.CancelledError:
             if self._loop.time() >= deadline:
                 counts.expired += 1

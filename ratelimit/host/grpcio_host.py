@@ -1,5 +1,6 @@
 """A server of its own on grpcio."""
 
+import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -51,6 +52,7 @@ class GrpcioHost:
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, own), *beside))
         self._tls = tls
         self._watch = TlsWatch(tls, self._reload, on_tls) if tls is not None else None
+        self._started = False
 
     @property
     def counts(self) -> HostCounts:
@@ -65,6 +67,7 @@ class GrpcioHost:
         if port == 0:
             raise OSError(f"cannot listen on {self._listen}")
         await self._server.start()
+        self._started = True
         if self._watch is not None:
             self._watch.start()
         return 0 if self._listen.startswith("unix:") else port
@@ -73,7 +76,15 @@ class GrpcioHost:
         """Takes no more calls, and ends when those under way are answered, or after `grace_s`."""
         if self._watch is not None:
             self._watch.stop()
-        await self._server.stop(grace_s)
+        try:
+            if self._started and grace_s > 0:
+                await self._calls.let_in()
+            stopping = asyncio.create_task(self._server.stop(grace_s))
+            # It tells grpcio's core in its first step.
+            await asyncio.sleep(0)
+        finally:
+            self._calls.release()
+        await stopping
 
     def _bind(self) -> int:
         if self._tls is None or self._watch is None:

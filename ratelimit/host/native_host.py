@@ -1,16 +1,19 @@
 """A server of its own on grpchost, which hands over whole turns by itself."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 from ratelimit.core.call import Status, Turn
 from ratelimit.host.counts import HostCounts
 from ratelimit.host.gate import Gate
 from ratelimit.host.gather import Answer, Failure
 from ratelimit.host.limits import DEFAULT_LIMITS, MOST_A_TURN, HostLimits
+from ratelimit.host.malformed_watch import MalformedWatch
 from ratelimit.host.mixed_turn import of_method
+from ratelimit.host.open_call import OpenCall
 from ratelimit.host.service import PATH
 from ratelimit.host.tls import TlsFiles, TlsMaterial
 from ratelimit.host.tls_watch import TlsWatch
@@ -18,15 +21,30 @@ from ratelimit.host.tls_watch import TlsWatch
 if TYPE_CHECKING:
     import grpchost
 
-Unary = Callable[[bytes], Answer]
-"""Another method, answered at once."""
+Answering = Callable[[bytes], Answer]
+"""Answers a message at once."""
+Keeping = Callable[[bytes, OpenCall], None]
+"""Is given a call, and its first message, to say something on it now and then, and to end it."""
 
 _CLOSING_S: Final = 0.5
 """What a drain may take longer than its grace before the host is closed all the same."""
 
 
+@dataclass(frozen=True, slots=True)
+class Others:
+    """Other methods on the same port, by their path. Those of `streams` answer each message of a call with one, and
+    the call ends when its caller has said all."""
+
+    unary: Mapping[str, Answering] = field(default_factory=dict)
+    streams: Mapping[str, Answering] = field(default_factory=dict)
+    kept: Mapping[str, Keeping] = field(default_factory=dict)
+
+
+_NONE: Final = Others()
+
+
 class NativeHost:
-    """Serves from `start` to `stop`. `beside` are other methods on the same port, by their path.
+    """Serves from `start` to `stop`.
 
     `listen`: `HOST:PORT` (port 0: any that is free) or `unix:PATH`. `reuse_port`: others may listen there, too.
     """
@@ -42,21 +60,30 @@ class NativeHost:
         limits: HostLimits = DEFAULT_LIMITS,
         tls: TlsFiles | None = None,
         on_tls: Callable[[str], None] = lambda _: None,
+        on_malformed: Callable[[int, str], None] = lambda _, __: None,
         reuse_port: bool = False,
-        beside: Mapping[str, Unary] | None = None,
+        beside: Others = _NONE,
     ) -> None:
-        """`on_tls` is told why the files of a running host cannot be used; empty once they can."""
+        """`on_tls` is told why the files of a running host cannot be used; empty once they can. `on_malformed`: how
+        many requests were reset before they were calls, and what was wrong with the last; at most once a minute."""
         self._decide = decide
         self._gate = gate
         self._listen = listen
         self._limits = limits
         self._reuse_port = reuse_port
-        self._beside = tuple((beside or {}).items())
+        self._paths, self._streams = (PATH, *beside.unary), (*beside.streams, *beside.kept)
+        self._beside: Sequence[Answering | Keeping] = (
+            *beside.unary.values(),
+            *beside.streams.values(),
+            *beside.kept.values(),
+        )
+        self._first_kept = 1 + len(beside.unary) + len(beside.streams)
         self._watch = TlsWatch(tls, self._reload, on_tls) if tls is not None else None
+        self._malformed = MalformedWatch(self._count_malformed, on_malformed)
         self._host: grpchost.Host | None = None
         self._last: dict[str, int] = {}
         self._others = HostCounts()
-        """Calls of `beside`, which are not the service's."""
+        """Unary calls of `beside`, which are not the service's; grpchost counts streams by themselves."""
         self._closed: asyncio.Future[None] | None = None
         self._reading = False
 
@@ -76,7 +103,8 @@ class NativeHost:
         try:
             self._host = grpchost.Host(
                 listen=self._listen,
-                methods=[PATH, *(path for path, _ in self._beside)],
+                methods=self._paths,
+                streams=self._streams,
                 tls=_tls(self._watch.first()) if self._watch is not None else None,
                 limits=_limits(self._limits),
                 reuse_port=self._reuse_port,
@@ -86,6 +114,7 @@ class NativeHost:
         self._loop = asyncio.get_running_loop()
         self._closed = self._loop.create_future()
         self._read()
+        self._malformed.start()
         if self._watch is not None:
             self._watch.start()
         return self._host.port
@@ -97,6 +126,7 @@ class NativeHost:
             return
         if self._watch is not None:
             self._watch.stop()
+        self._malformed.stop()
         host.drain(grace_s)
         with suppress(TimeoutError):
             async with asyncio.timeout(grace_s + _CLOSING_S):
@@ -143,20 +173,38 @@ class NativeHost:
             raise
 
     def _answer_others(self, turn: "grpchost.Turn") -> None:
-        methods, messages = turn.methods, turn.messages
+        methods = turn.methods
         for call, method in enumerate(methods):
             if method:
-                answer = self._beside[method - 1][1](messages[call])
-                self._others.calls += 1
-                self._others.failed += isinstance(answer, Failure)
-                self._others.answered += not isinstance(answer, Failure)
-                if isinstance(answer, Failure):
-                    turn.fail(call, answer.status, answer.message)
-                else:
-                    turn.answer(call, answer)
+                self._answer_other(turn, call, method)
         if (ours := of_method(turn, methods, 0)) is not None:
             self._decide(ours)
         turn.flush()
+
+    def _answer_other(self, turn: "grpchost.Turn", call: int, method: int) -> None:
+        serve: Any = self._beside[method - 1]
+        message, answer = turn.messages[call], None
+        try:
+            answer = serve(message, turn.open(call)) if method >= self._first_kept else serve(message)
+        except Exception as error:
+            # A bug is not to fail the others of the turn.
+            context = {"message": "a method beside the service failed", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(context)
+            answer = Failure(Status.INTERNAL, "the call could not be answered")
+        if method >= self._first_kept:
+            return
+        if method < len(self._paths):
+            self._others.calls += 1
+            self._others.failed += isinstance(answer, Failure)
+            self._others.answered += not isinstance(answer, Failure)
+        if isinstance(answer, Failure):
+            turn.fail(call, answer.status, answer.message)
+        else:
+            turn.answer(call, answer)
+
+    def _count_malformed(self) -> tuple[int, str]:
+        host = self._host
+        return (0, "") if host is None else (host.counters()["malformed"], host.last_malformed or "")
 
     def _reload(self, material: TlsMaterial) -> None:
         if self._host is not None:

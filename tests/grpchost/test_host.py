@@ -179,6 +179,57 @@ async def test_gzip_of_grpc_itself(host: Any, call: Call) -> None:
     assert host.counters()["bytes_received"] < 5_000
 
 
+async def test_a_streaming_call_is_answered_message_by_message_or_kept_open() -> None:
+    host = grpchost.Host(
+        listen="127.0.0.1:0", methods=METHODS, streams=["/a.B/Stream"], limits=grpchost.Limits(streaming=1)
+    )
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{host.port}") as channel:
+        stream: Any = channel.stream_stream("/a.B/Stream")()
+        unary = (await sent(host, partial(channel.unary_unary(METHODS[0]), b"unary")))[0]
+        turn = host.take(10)
+        with pytest.raises(ValueError, match="call 0 is none of a streaming method"):
+            turn.open(0)
+        with pytest.raises(IndexError, match="no call 1 in this turn of 1"):
+            turn.open(1)
+        turn.answer(0, b"answer")
+        assert await unary == b"answer"
+        await stream.write(b"first")
+        turn = await taken(host)
+        assert (turn.messages, turn.methods) == ([b"first"], [2])
+        turn.answer(0, b"1st")
+        assert await stream.read() == b"1st"
+        more: Any = channel.stream_stream("/a.B/Stream")()
+        assert (await failure(more.read()))[0] == grpc.StatusCode.RESOURCE_EXHAUSTED
+        await stream.write(b"second")
+        turn = await taken(host)
+        call = turn.open(0)
+        with pytest.raises(ValueError, match="call 0 has been answered already"):
+            turn.answer(0, b"")
+        assert (call.send(b"one"), call.send(b"two"), call.is_over) == (True, True, False)
+        assert [await stream.read(), await stream.read()] == [b"one", b"two"]
+        with pytest.raises(ValueError, match="0 is no status"):
+            call.fail(0, "")
+        call.fail(9, "enough")
+        assert await failure(stream.read()) == (grpc.StatusCode.FAILED_PRECONDITION, "enough")
+        assert (call.is_over, call.send(b"three")) == (True, False)
+        with pytest.raises(ValueError, match="ended already"):
+            call.end()
+        counters = host.counters()
+        assert (counters["streams"], counters["streams_refused"], counters["calls"]) == (2, 1, 1)
+    host.close()
+
+
+async def taken(host: Any) -> Any:
+    turns: list[Any] = []
+
+    async def some() -> bool:
+        turns.append(host.take(10))
+        return turns[-1] is not None
+
+    await until(some, "a turn", every=0.005)
+    return turns[-1]
+
+
 async def test_a_drain_ends_with_its_last_call_and_wakes(host: Any, call: Call) -> None:
     calls = await sent(host, partial(call, b"last"))
     turn = host.take(10)

@@ -12,7 +12,7 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from xds.host.grpc_messages import HEALTH, message_class
-from xds.host.rpc import Call, Ending, Rpc, Served, served
+from xds.host.rpc import Call, Ending, Rpc, Served, UnansweredError, served
 
 _REQUEST: Final = f"{HEALTH}.HealthCheckRequest"
 _RESPONSE: Final = f"{HEALTH}.HealthCheckResponse"
@@ -21,16 +21,8 @@ CHECK: Final = Rpc(_SERVICE, "Check", _REQUEST, _RESPONSE)
 WATCH: Final = Rpc(_SERVICE, "Watch", _REQUEST, _RESPONSE, server_streams=True)
 
 _SERVING, _NOT_SERVING, _SERVICE_UNKNOWN = "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN"
-_LOOK_S: Final = 1.0
+LOOK_S: Final = 1.0
 """How often a watcher's status is looked at again: becoming ready is nobody's event."""
-
-
-class UnansweredError(Exception):
-    """A question that has a status instead of an answer; the message is for the caller."""
-
-    def __init__(self, status: grpc.StatusCode, message: str) -> None:
-        super().__init__(message)
-        self.status = status
 
 
 class Health:
@@ -52,12 +44,13 @@ class Health:
 
     def answer(self, request: bytes) -> bytes:
         """What Check answers. Raises UnansweredError."""
-        status = self._status(name := _asked(request))
+        status = self.status(name := asked(request))
         if status == _SERVICE_UNKNOWN:
             raise UnansweredError(grpc.StatusCode.NOT_FOUND, f"there is no service {name!r} here")
-        return _answer(status)
+        return encoded(status)
 
-    def _status(self, name: str) -> str:
+    def status(self, name: str) -> str:
+        """The name of a ServingStatus."""
         why_not_ready = self._names.get(name)
         if why_not_ready is None:
             return _SERVICE_UNKNOWN
@@ -72,27 +65,29 @@ class Health:
     async def _watch(self, request: bytes, call: Call) -> None:
         """Says the status now, and whenever it is another. A name that is not served may be one day: no error."""
         try:
-            name = _asked(request)
+            name = asked(request)
         except UnansweredError as failure:
             await call.abort(failure.status, str(failure))
         said = ""
         while True:
             over = self._ending.begun.done()
-            if (status := self._status(name)) != said:
+            if (status := self.status(name)) != said:
                 said = status
-                await call.write(_answer(status))
+                await call.write(encoded(status))
             if over:
                 await call.abort(grpc.StatusCode.UNAVAILABLE, self._ending.reason or "")
-            await asyncio.wait((self._ending.begun,), timeout=_LOOK_S)
+            await asyncio.wait((self._ending.begun,), timeout=LOOK_S)
 
 
-def _asked(request: bytes) -> str:
+def asked(request: bytes) -> str:
+    """Whose health a request asks for. Raises UnansweredError."""
     try:
         return str(message_class(_REQUEST).FromString(request).service)
     except DecodeError as error:
         raise UnansweredError(grpc.StatusCode.INVALID_ARGUMENT, f"not a {_REQUEST}: {error}") from error
 
 
-def _answer(status: str) -> bytes:
-    encoded: bytes = message_class(_RESPONSE)(status=status).SerializeToString()
-    return encoded
+def encoded(status: str) -> bytes:
+    """The message that says it."""
+    message: bytes = message_class(_RESPONSE)(status=status).SerializeToString()
+    return message

@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 import envoy_api
 from xds.host import grpc_messages
 from xds.host.grpc_messages import REFLECTION, message_class
-from xds.host.rpc import Call, Ending, Rpc, Served, Stream, next_request, served
+from xds.host.rpc import Call, Ending, Rpc, Served, Stream, UnansweredError, next_request, served
 
 METHODS: Final = tuple(
     Rpc(
@@ -50,13 +50,22 @@ class Reflection:
         async def serve(_: Any, call: Call) -> None:
             while (data := await next_request(call, self._ending)) is not None:
                 try:
-                    request = message_class(rpc.request).FromString(data)
-                except DecodeError as error:
-                    await call.abort(grpc.StatusCode.INVALID_ARGUMENT, f"not a {rpc.request}: {error}")
-                answer = {"valid_host": request.host, "original_request": request, **self._answer(request)}
-                await call.write(message_class(rpc.response)(**answer).SerializeToString())
+                    answer = self.answer(rpc, data)
+                except UnansweredError as failure:
+                    await call.abort(failure.status, str(failure))
+                await call.write(answer)
 
         return serve
+
+    def answer(self, rpc: Rpc, data: bytes) -> bytes:
+        """What a request of one of METHODS is answered. Raises UnansweredError."""
+        try:
+            request = message_class(rpc.request).FromString(data)
+        except DecodeError as error:
+            raise UnansweredError(grpc.StatusCode.INVALID_ARGUMENT, f"not a {rpc.request}: {error}") from error
+        answer = {"valid_host": request.host, "original_request": request, **self._answer(request)}
+        encoded: bytes = message_class(rpc.response)(**answer).SerializeToString()
+        return encoded
 
     def _answer(self, request: Any) -> dict[str, Any]:
         match request.WhichOneof("message_request"):

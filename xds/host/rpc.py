@@ -16,6 +16,14 @@ CALL_ENDED: Final = (aio.BaseError, asyncio.InvalidStateError)
 """What a read raises when the call ends meanwhile, by either side."""
 
 
+class UnansweredError(Exception):
+    """A question that has a status instead of an answer; the message is for the caller."""
+
+    def __init__(self, status: grpc.StatusCode, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 class Rpc(NamedTuple):
     """One method. `service`, and the messages `request` and `response`, by their full names."""
 

@@ -14,7 +14,8 @@ from ratelimit.host.choice import Kind, has_native
 from ratelimit.host.gate import Gate
 from ratelimit.host.gather import Answer, Failure
 from ratelimit.host.grpcio_host import GrpcioHost
-from ratelimit.host.native_host import NativeHost
+from ratelimit.host.native_host import NativeHost, Others
+from ratelimit.host.open_call import OpenCall
 from ratelimit.host.service import PATH
 from tests.e2e.harness.wait import until
 
@@ -23,6 +24,9 @@ KINDS: Final = (
     pytest.param("native", marks=pytest.mark.skipif(not has_native(), reason="grpchost is not installed")),
 )
 OTHER: Final = "/test.Other/Say"
+TALK: Final = "/test.Other/Talk"
+KEEP: Final = "/test.Other/Keep"
+"""Of the native host only: what grpcio's own server does with streams is not ours."""
 _DEADLINE_S: Final = 20.0
 
 Host = GrpcioHost | NativeHost
@@ -85,7 +89,8 @@ class Site:
 
     def __init__(self, kind: Kind, listen: str = "127.0.0.1:0", patience_s: float = 3600, **options: Any) -> None:
         self.core, self.door = Core(), Door()
-        beside = _beside(kind)
+        self.kept: list[tuple[bytes, OpenCall]] = []
+        beside = _beside(kind, self.kept)
         make: Any = NativeHost if kind == "native" else GrpcioHost
         self.host: Host = make(self.core.decide, Gate(self.door, patience_s), listen=listen, beside=beside, **options)
         self.listen = listen
@@ -106,13 +111,15 @@ class Site:
             yield channel
 
 
-def _beside(kind: Kind) -> Any:
+def _beside(kind: Kind, kept: list[tuple[bytes, OpenCall]]) -> Any:
     if kind == "native":
 
         def say(request: bytes) -> Answer:
+            if request == b"bug":
+                raise RuntimeError("a bug")
             return Failure(5, "not here") if request == b"lost" else b"said " + request
 
-        return {OTHER: say}
+        return Others({OTHER: say}, {TALK: say}, {KEEP: lambda request, call: kept.append((request, call))})
 
     async def serve(request: bytes, call: Any) -> bytes:
         if request == b"lost":
