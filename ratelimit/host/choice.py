@@ -8,8 +8,8 @@ Kind = Literal["grpcio", "native"]
 
 
 def has_native() -> bool:
-    """Whether a grpchost is installed that this program can use: a clone on the path has a folder of its name with its
-    sources alone, and an older one has no streaming methods."""
+    """Whether a grpchost is installed that this program can use. A clone on the path has a folder of its name, with
+    sources alone; an older one has no streaming methods."""
     try:
         return hasattr(import_module("grpchost"), "OpenCall")
     except ImportError:
