@@ -166,9 +166,10 @@ class Follower(Generic[B]):
             self.book = next_book(self.book)
 
     async def keep(self) -> None:
-        """Write what is in force to the store; needed only after `unconfirmed` changed outside a step."""
+        """Write what is in force to the store, and that it is good now; for the end of a life, and needed after
+        `unconfirmed` changed outside a step."""
         async with self._one_at_a_time:
-            await self._keep()
+            await self._keep(ending=True)
 
     def key(self, path: str) -> str:
         """The folder's own name of a file, by the path that problems show. KeyError for one it never had."""
@@ -181,7 +182,7 @@ class Follower(Generic[B]):
             self.book = new = await asyncio.to_thread(_next, old, changes, live)
             self.freshness = replace(self.freshness, synced_at=self._now(), stale_since=None, error="")
             self._stepped(Step(old, new, changes, live))
-            await self._keep(ending=False)
+            await self._keep()
 
     def _stepped(self, step: Step[B]) -> None:
         # What is not among the changes can only have been taken now if it waited.
@@ -200,7 +201,7 @@ class Follower(Generic[B]):
         self.freshness = replace(self.freshness, error=reason, stale_since=self._now() if since is None else since)
         self._on_error(reason)
 
-    async def _keep(self, *, ending: bool = True) -> None:
+    async def _keep(self, *, ending: bool = False) -> None:
         if self._store is None:
             return
         texts = {self._keys[path]: text for path, text in self.book.good_texts.items()}
