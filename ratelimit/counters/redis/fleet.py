@@ -70,7 +70,7 @@ class OneServer:
 
     @property
     def ready(self) -> bool:
-        return self._node.is_free or not self._node.is_up
+        return self._node.is_free or self._node.connection is None
 
     @property
     def error(self) -> str:

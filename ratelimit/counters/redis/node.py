@@ -230,7 +230,7 @@ class Node:
         self._flights.remove(flight)
         self._stats.round_trip(self._loop.time() - flight.sent_at)
         self._pump()
-        if self.is_free:
+        if not self._waiting:
             self._owner.freed()
 
     def _asked_again(self, command: _Command, error: str) -> bool:

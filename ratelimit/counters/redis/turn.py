@@ -14,7 +14,11 @@ EARLY_S: Final = 0.001
 
 class Turn:
     """`deadlines` are of the event loop's clock; no call waits beyond `at_most`. `closed` is told when every call has
-    been settled."""
+    been settled. `settled` says of each call, by its place, whether it has been."""
+
+    __slots__ = (
+        "_at_most", "_closed", "_deadlines", "_done", "_known", "_left", "_stats", "calls", "settled",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -33,7 +37,6 @@ class Turn:
         self._stats = stats
         self._left = len(calls)
         self.settled = bytearray(len(calls))
-        """By the place of a call: whether it has been settled."""
         self._known: dict[int, list[Outcome | None]] = {}
 
     def settle(self, place: int, outcomes: Sequence[Outcome]) -> None:
