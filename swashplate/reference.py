@@ -25,7 +25,8 @@ _SETTINGS = f"""\
 
 A setting is taken from the first of these that gives it: a flag of the command, an environment variable, the YAML
 file that `--config` (or `{environment_variable("config")}`) names, the default. `swashplate COMMAND --help` lists
-those that a command uses. Durations are written like `250ms`, `5s`, `1m30s`; `0` means at once.
+those that a command uses. A flag is given once; of those whose values have commas between them, a second one
+adds to the first. Durations are written like `250ms`, `5s`, `1m30s`; `0` means at once.
 
 The flags of `swashplate ratelimit` leave out `ratelimit_`, so its `--config` is the directory of limit files, and its
 YAML file of settings is `--settings`.
