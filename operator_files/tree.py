@@ -19,6 +19,8 @@ from operator_files.folder import Content
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 MAX_BYTES: Final = 16 * 1024 * 1024
 MAX_DIRECTORIES: Final = 10_000
+_LOOKS_HELD: Final = 30
+"""So many times in a row at most nothing is gone because a new file is being written: a second, as watches look."""
 _TRIES: Final = 50
 _TRY_AGAIN_S: Final = 0.02
 
@@ -87,6 +89,7 @@ class Tree:
         self.root = Path(os.path.abspath(root))
         self._max_bytes = max_bytes
         self._seen = dict.fromkeys(known, _UNREAD)
+        self._held = 0
 
     def list(self) -> Listing:
         """Look once. Costs one `scandir` a directory and one `stat` a file; never raises OSError."""
@@ -119,28 +122,43 @@ class Tree:
                 if self._at(path) != listing.files.get(path):
                     yield path
 
-    def take(self, before: Listing, now: Listing, *, every_file: bool = False) -> dict[str, Content]:
+    def take(
+        self, before: Listing, now: Listing, *, every_file: bool = False, patient: bool = False
+    ) -> dict[str, Content]:
         """The new content of files that changed and that both listings agree about.
 
         `every_file` reads them all, for file systems whose times cannot be trusted. Content that is as before is not
-        told again.
+        told again. `patient`: while a new file is being written nothing is told as gone, for a second at most. It may
+        be what is gone, by a new name.
         """
         if before.error is not None or now.error is not None:
             return {}
         news: dict[str, Content] = {}
+        gone = []
+        is_growing = False
         for path in sorted(self._seen.keys() | now.files.keys()):
-            at = now.files.get(path)
-            if before.files.get(path) != at or (self._at(path) == at and not (every_file and at)):
+            at, old = now.files.get(path), self._seen.get(path)
+            is_settled = before.files.get(path) == at
+            if is_settled and self._at(path) == at and not (every_file and at):
                 continue
             if at is None:
-                del self._seen[path]
-                news[path] = None
-            elif (content := self._read(path, at)) is not None:
-                seen, old = _Seen(at, _digest(content)), self._seen.get(path)
-                self._seen[path] = seen
+                gone += [path] if is_settled else []
+            elif is_settled and (content := self._read(path, at)) is not None:
+                seen = self._seen[path] = _Seen(at, _digest(content))
                 if old is None or old.digest != seen.digest:
                     news[path] = content
-        return news
+            else:
+                is_growing |= old is None
+        return dict(sorted({**news, **self._gone(gone, patient and is_growing)}.items()))
+
+    def _gone(self, paths: Collection[str], wait: bool) -> dict[str, Content]:
+        if paths and wait and self._held < _LOOKS_HELD:
+            self._held += 1
+            return {}
+        self._held = 0
+        for path in paths:
+            del self._seen[path]
+        return dict.fromkeys(paths)
 
     def _at(self, path: str) -> Signature | Failure | None:
         seen = self._seen.get(path)

@@ -55,7 +55,9 @@ async def watch(
             fresh = await events.open(now.watched)
             if before is not None:
                 every_file = clock() >= rehash_at and not told.first
-                files = await events.in_thread(tree.take, before, now, every_file=every_file)
+                files = await events.in_thread(
+                    tree.take, before, now, every_file=every_file, patient=told.is_same_life(now)
+                )
                 if every_file or told.first:
                     rehash_at = clock() + rehash_s
                 if look := told.look(root, before, now, files):
@@ -106,12 +108,19 @@ class _Evidence:
             return Look({}, live=False, error=now.error.error(str(root)))
         if before.error is not None:
             return None
-        device = now.root.device if now.root else None
-        same_life = not self.first and self._error is None and device == self._device
+        same_life = self.is_same_life(now)
         if not files and not self.first and self._error is None:
             return None
-        self.first, self._error, self._device = False, None, device
+        self.first, self._error, self._device = False, None, _device(now)
         return Look(files, live=same_life)
+
+    def is_same_life(self, now: Listing) -> bool:
+        """Whether what the listing shows was seen to happen."""
+        return not self.first and self._error is None and _device(now) == self._device
+
+
+def _device(listing: Listing) -> int | None:
+    return listing.root.device if listing.root else None
 
 
 class _Events:

@@ -71,6 +71,40 @@ def test_a_file_that_moves_is_not_read_half_way(tmp_path: Path) -> None:
     assert tree.take(now, tree.list()) == {"a.yaml": b"half and whole"}
 
 
+def test_a_file_that_is_renamed_and_still_being_written_is_not_gone(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("old")
+    tree = Tree(tmp_path)
+    look(tree)
+    (tmp_path / "a.yaml").rename(tmp_path / "b.yaml")
+    before = tree.list()
+    (tmp_path / "b.yaml").write_text("new")
+    now = tree.list()
+    assert tree.take(before, now, patient=True) == {}
+    assert tree.unread(now)
+    assert tree.take(now, tree.list(), patient=True) == {"a.yaml": None, "b.yaml": b"new"}
+
+
+def test_what_is_gone_does_not_wait_for_a_new_file_that_never_rests(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("old")
+    tree = Tree(tmp_path)
+    look(tree)
+    (tmp_path / "a.yaml").unlink()
+    before, told = tree.list(), []
+    for size in range(1, 40):
+        (tmp_path / "grows.yaml").write_text("x" * size)
+        now = tree.list()
+        told.append(tree.take(before, now, patient=True))
+        before = now
+    assert [size for size, news in enumerate(told) if news] == [30]
+    assert told[30] == {"a.yaml": None}
+
+
+def test_what_an_earlier_life_had_is_told_as_gone_at_once(tmp_path: Path) -> None:
+    tree, before = Tree(tmp_path, known=["a.yaml"]), Tree(tmp_path).list()
+    (tmp_path / "b.yaml").write_text("new")
+    assert tree.take(before, tree.list()) == {"a.yaml": None}
+
+
 def test_a_rename_over_it_with_the_old_times_and_size_is_seen(tmp_path: Path) -> None:
     path, new = tmp_path / "a.yaml", tmp_path / "a.new"
     path.write_text("weight: 1")
