@@ -76,6 +76,21 @@ def only(looks: list[Look]) -> Look:
     return looks[0]
 
 
+async def test_what_is_missing_since_an_earlier_life_was_not_seen_to_go_though_a_new_file_is_being_written(
+    tmp_path: Path,
+) -> None:
+    async def write() -> None:
+        for size in range(1, 40):
+            (tmp_path / "grows.yaml").write_text("x" * size)
+            await asyncio.sleep(0.01)
+
+    writing = asyncio.create_task(write())
+    async with watched(tmp_path, known=("old.yaml",)) as watcher:
+        await watcher.until(lambda: any("old.yaml" in look.files for look in watcher.looks))
+        assert [look.live for look in watcher.looks if "old.yaml" in look.files] == [False]
+    await writing
+
+
 async def test_the_first_look_tells_everything_and_what_is_missing(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("a")
     async with watched(tmp_path, known=["a.yaml", "lost.yaml"]) as watcher:
