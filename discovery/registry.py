@@ -6,30 +6,24 @@ else's by now. An answer that nobody saw change (after a start, an error, a rese
 it takes away is *held* until it is confirmed: by the source, which asked again, or by the operator.
 """
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from heapq import nsmallest
 from types import MappingProxyType
-from typing import Final, NamedTuple
 
 from immutables import Map
 
 from discovery.explain import Seen, Source, Witness
 from discovery.guard import lost_ports, serves, without_losses
+from discovery.ledger import Ledger, Lost
 from discovery.left_out import NONE_LEFT_OUT, LeftOut, LeftOuts, Reason
-from discovery.merge import NO_SHARES, Account, Conflict, Described, Merged, merged
-from discovery.outcome import Outcome, outcome, place
+from discovery.merge import NO_SHARES, Conflict, Described, merged
+from discovery.outcome import Outcome, outcome
 from discovery.weights import Shares
 from mesh.service import Service, ServiceName
 
 Changes = Mapping[ServiceName, Service | None]
 """Whole values of the services that changed; None: the service is gone."""
-
-
-_NAMED: Final = 3
-"""Instances of a service that are named where all cannot be."""
 
 
 class Evidence(StrEnum):
@@ -176,13 +170,6 @@ class Feed:
             self.services[name] = service
 
 
-class _Lost(NamedTuple):
-    """An instance of `source` that is not used."""
-
-    source: str
-    left_out: LeftOut
-
-
 class Registry:
     """All sources' services as one mapping, told by difference; a change costs what its services cost.
 
@@ -209,11 +196,7 @@ class Registry:
         self._services: dict[ServiceName, Service] = {}
         self._snapshot: Map[ServiceName, Service] = Map()
         self._conflicts: dict[ServiceName, tuple[Conflict, ...]] = {}
-        self._left_out: dict[ServiceName, frozenset[_Lost]] = {}
-        self._counts: Counter[tuple[str, Reason]] = Counter()
-        self._words: dict[ServiceName, tuple[str, ...]] = {}
-        self._unused: dict[ServiceName, Counter[str]] = {}
-        self._unused_of: Counter[str] = Counter()
+        self._ledger = Ledger()
         self._default_shares = _checked(shares) if shares else NO_SHARES
         self._shares: dict[ServiceName, Shares] = {}
         self.turns = 0
@@ -254,7 +237,7 @@ class Registry:
             replace(
                 feed.status,
                 services=len(feed.services),
-                endpoints=feed.endpoints - self._unused_of[feed.name],
+                endpoints=feed.endpoints - self._ledger.unused_of(feed.name),
                 held=MappingProxyType(dict(sorted(feed.held.items()))),
                 emptied=feed.emptied,
             )
@@ -263,19 +246,11 @@ class Registry:
 
     def left_out_counts(self) -> Mapping[tuple[str, Reason], int]:
         """How many instances each source has that are not used, by (source, reason); none of 0."""
-        return MappingProxyType(dict(self._counts))
+        return self._ledger.counts()
 
     def left_out_words(self, name: ServiceName) -> tuple[str, ...]:
-        """The instances of a service that are not used, as `pod shop/checkout-9 (no-such-port)`: the first few, and
-        how many more. The identical value while they are the same."""
-        lost = self._left_out.get(name)
-        if lost is None:
-            return ()
-        if name not in self._words:
-            words = {f"{one.instance or place(one.address, one.port)} ({one.reason})" for _, one in lost}
-            more = (f"and {len(words) - _NAMED} more",) if len(words) > _NAMED else ()
-            self._words[name] = (*nsmallest(_NAMED, words), *more)
-        return self._words[name]
+        """The instances of a service that are not used, the first few: see `Ledger`."""
+        return self._ledger.words(name)
 
     @property
     def weighed(self) -> bool:
@@ -335,7 +310,8 @@ class Registry:
                 self._conflicts[name] = whole.conflicts
             else:
                 self._conflicts.pop(name, None)
-            newly_out = self._note_left_out(name, whole)
+            said = (Lost(feed.name, one) for feed in self._feeds.values() for one in feed.left_out.get(name, ()))
+            newly_out = self._ledger.note(name, said, whole)
             old, new = self._services.get(name), whole.service if whole is not None else None
             if new != old:
                 changes[name] = new
@@ -351,33 +327,6 @@ class Registry:
         if outcomes and self._on_outcomes is not None:
             self._on_outcomes(tuple(outcomes))
 
-    def _note_left_out(self, name: ServiceName, whole: Merged | None) -> list[LeftOut]:
-        """Keeps what is left out of the service now; what was not before."""
-        unused = Counter(one.origin for one in whole.accounts if one.given is None) if whole is not None else None
-        self._unused_of.subtract(self._unused.pop(name, ()))
-        if unused:
-            self._unused[name] = unused
-            self._unused_of.update(unused)
-        lost = {_Lost(feed.name, one) for feed in self._feeds.values() for one in feed.left_out.get(name, ())}
-        if whole is not None:
-            lost |= {_lost(account) for account in whole.accounts if account.given is None}
-        before = self._left_out.get(name, frozenset())
-        if lost == before:
-            return []
-        self._words.pop(name, None)
-        for one in before - lost:
-            key = one.source, one.left_out.reason
-            self._counts[key] -= 1
-            if not self._counts[key]:
-                del self._counts[key]
-        new = lost - before
-        self._counts.update((one.source, one.left_out.reason) for one in new)
-        if lost:
-            self._left_out[name] = frozenset(lost)
-        else:
-            self._left_out.pop(name, None)
-        return [one.left_out for one in new]
-
     def shares_of(self, name: ServiceName) -> Shares:
         """Those of its sources; empty where all endpoints are alike."""
         return self._shares.get(name, self._default_shares)
@@ -391,12 +340,6 @@ def _next(snapshot: Map[ServiceName, Service], changes: Changes) -> Map[ServiceN
         else:
             mutation.pop(name, None)
     return mutation.finish()
-
-
-def _lost(account: Account) -> _Lost:
-    one = account.endpoint
-    reason = account.reason or Reason.OTHER_SOURCE
-    return _Lost(account.origin, LeftOut(one.instance, one.address, one.port, reason, account.detail))
 
 
 def _endpoints(service: Service | None) -> int:

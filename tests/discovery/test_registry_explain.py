@@ -203,3 +203,30 @@ def test_what_was_seen_stays_as_it_was_while_a_thread_looks_through_it(registry:
     assert names(witness.seen(A)) != names(registry.seen(A))
     assert [one.instance for one in witness.explain("fd00::9")] == ["n2/checkout-2"]
     assert registry.explain("fd00::9") == ()
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["kubernetes", "consul"]),
+            st.sampled_from([A, B]),
+            st.none() | st.lists(st.sampled_from(["10.0.0.1", "10.0.0.2", "10.0.0.3"]), max_size=3, unique=True),
+            st.sampled_from([None, {"kubernetes": 1, "consul": 0}, {"kubernetes": 1, "consul": 9}]),
+        ),
+        max_size=8,
+    )
+)
+def test_a_sources_endpoints_are_those_that_proxies_get(
+    steps: list[tuple[str, ServiceName, list[str] | None, dict[str, int] | None]],
+) -> None:
+    registry = Registry(["kubernetes", "consul"], lambda _: None, lambda: 1000.0)
+    for source, name, hosts, shares in steps:
+        value = None if hosts is None else service(name, *(Endpoint(host, 80) for host in hosts))
+        registry.feed(source).publish({name: value}, Evidence.LIVE)
+        registry.weigh({name: shares})
+        for status in registry.statuses():
+            used = [one for name in (A, B) for one in registry.seen(name) if one.used and one.source == status.name]
+            assert status.endpoints == len(used)
+        for name in (A, B):
+            assert bool(registry.left_out_words(name)) == any(not one.used for one in registry.seen(name))
+            assert registry.left_out_words(name) is registry.left_out_words(name)
