@@ -22,7 +22,7 @@ windows, at = unpack_doubles('<d', data, at)
 for w = 1, windows do
   local a, b, c, d
   a, b, c, d, at = unpack_doubles('<dddd', data, at)
-  if b == 0 then a, b = now_s - now_s % a, now_s - now_s % a + a
+  if c == 0 then a, b = now_s - now_s % a, now_s - now_s % a + a
   elseif now_s >= c then a, b = c, d
   elseif now_s >= b then a, b = b, c end
   firsts[w], lasts[w] = a, b
@@ -36,7 +36,7 @@ for k = 1, #KEYS do
   local value = pcall('GET', key)
   if value then
     local began, counted
-    if type(value) == 'string' then began, counted = match(value, '^w (%d+) (%d+)$') end
+    if type(value) == 'string' then began, counted = match(value, '^w (%-?%d+) (%d+)$') end
     if began then
       began = tonumber(began)
       if began >= first and began <= last then

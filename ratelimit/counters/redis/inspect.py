@@ -83,7 +83,7 @@ def _hits(value: bytes) -> int | None:
         return int(value)
     letter, *numbers = value.split(b" ")
     kind = _LETTERS.get(letter)
-    if kind is None or not all(number.isdigit() for number in numbers):
+    if kind is None or not all(number.removeprefix(b"-").isdigit() for number in numbers):
         return None
     state: State = (kind, *map(int, numbers))
     lengths = {FIXED: len(state) == 3, SLIDING: len(state) >= 2, BUCKET: len(state) == 4}

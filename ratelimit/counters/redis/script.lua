@@ -48,7 +48,7 @@ end
 local states, stored, failed, resets = {}, {}, {}, {}
 
 local function parsed(text)
-  local first, count = match(text, '^w (%d+) (%d+)$')
+  local first, count = match(text, '^w (%-?%d+) (%d+)$')
   if first then return {FIXED, tonumber(first), tonumber(count)} end
   local scale, used, since = match(text, '^b (%d+) (%d+) (%d+)$')
   if scale then return {BUCKET, tonumber(scale), tonumber(used), tonumber(since)} end

@@ -171,6 +171,27 @@ def test_a_calendars_window_is_the_one_that_the_stores_clock_is_in(server: Serve
         assert server.decide(calls, space, now_s * US, ahead_s=ahead_s) == [decide(calls[0], states, now_s * US)]
 
 
+@pytest.mark.parametrize("charge_denied", [True, False])
+@pytest.mark.parametrize(
+    ("unit", "multiple", "zone"),
+    [
+        (Unit.DAY, 30_000, "UTC"),
+        (Unit.DAY, 30_000, "Europe/Berlin"),
+        (Unit.MONTH, 788, "UTC"),
+        (Unit.YEAR, 85, "UTC"),
+    ],
+)
+def test_a_calendars_window_may_have_begun_in_1970_or_before(
+    server: Server, unit: Unit, multiple: int, zone: str, charge_denied: bool
+) -> None:
+    rule = Rule(3, 0, calendar=Calendar(unit, zone, multiple), charge_denied=charge_denied)
+    space, states = server.space(), {}
+    for later_s in range(3):
+        call = (Check(b"k", rule, 2),)
+        expected = decide(call, states, NOW_US + later_s * US)
+        assert server.decide([call], space, NOW_US + later_s * US) == [expected]
+
+
 def test_a_bucket_of_another_size_goes_on_with_what_was_used(server: Server) -> None:
     space, states, now_us = server.space(), {}, NOW_US
     for limit, hits in ((3, 2), (2**31, 7), (2**31 + 1, 10**9 + 7), (1000, 3), (7, 1), (2**32 - 1, 0)):
