@@ -29,8 +29,8 @@ _STOP_S: Final = 2.0
 """What a worker may take to end beyond its own time to drain."""
 
 _LOOK_S: Final = 5.0
-_SILENT: Final = 6
-"""So many times in a row a worker that lives may not answer its parent: then it hangs, and is replaced."""
+_SILENT: Final = 3
+"""So many times in a row, each twice `_LOOK_S` long, a worker that lives does not answer its parent if it hangs."""
 
 _PROCESS: Final = (
     Family("process_start_time_seconds", "gauge", "Start time of the oldest process, in unix time.", (), "min"),
