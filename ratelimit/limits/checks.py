@@ -18,6 +18,15 @@ def problems_of(document: Document, *, shared_keys: bool) -> Iterator[Problem]:
     """Of the whole file. `shared_keys`: counters are shared with envoyproxy/ratelimit."""
     if isinstance(document.data, dict):
         yield from _Level(document, shared_keys).problems(document.data.get("descriptors"), ("descriptors",))
+        if "domain" in document.data and document.data.get("descriptors") in (None, []):
+            yield document.problem(
+                codes.LIMITLESS,
+                "there is no descriptor in this file",
+                ("domain",),
+                key=True,
+                fix="is it cut off? Where no request is to be limited, delete the file",
+                severity=Severity.WARNING,
+            )
 
 
 class _Level:

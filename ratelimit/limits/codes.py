@@ -52,9 +52,10 @@ OVERRULED = Code(
     "The limits of route files are a domain of their own, in force instead of a limit file's domain of that name.",
 )
 ROUTE_FILE = Code("L024", "A route file among limit files. Its limits are served from where route files are.")
+LIMITLESS = Code("L025", "The file has no descriptors, so it limits no request of its domain.")
 
 CODES: tuple[Code, ...] = (
     DUPLICATE, DOMAIN_TAKEN, DESCRIPTOR_TAKEN, UNIT, UNLIMITED, REPLACES_ITSELF, SHARE_THRESHOLD, SEVERAL, WINDOW,
     TIME_ZONE, INCOMPATIBLE, MISPLACED, NO_VALUE, DENIES_ALL, REPLACES_UNKNOWN, NAME_TWICE, NO_EFFECT, UNREACHABLE,
-    KEY_PATTERN, OTHERWISE_THERE, YAML_1_1, APART, OVERRULED, ROUTE_FILE,
+    KEY_PATTERN, OTHERWISE_THERE, YAML_1_1, APART, OVERRULED, ROUTE_FILE, LIMITLESS,
 )  # fmt: skip

@@ -81,7 +81,7 @@ async def test_edits_are_followed(root: Path) -> None:
         await now.until_requests({"a.k": 1})
         first = now.trees[-1].domains["a"]
         (root / "team").mkdir()
-        (root / "team" / "b.json").write_text('{"domain": "b", "descriptors": []}')
+        (root / "team" / "b.json").write_text('{"domain": "b", "descriptors": [{"key": "k"}]}')
         await now.until(lambda: "b" in now.source.tree.domains)
         assert now.source.tree.domains["a"] is first
         (root / "a.yaml").write_text(BROKEN)
