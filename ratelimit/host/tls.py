@@ -1,11 +1,16 @@
 """What a host proves itself with, from files that may be replaced while it runs."""
 
 import ssl
+import stat
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 LOOK_S = 5.0
 """How often hosts look whether the files are others: a certificate is replaced long before its end."""
+
+_MOST_BYTES: Final = 4 << 20
+"""Of one file; the authorities that a system trusts are a quarter of a megabyte."""
 
 
 class TlsError(OSError):
@@ -50,7 +55,17 @@ class TlsFiles:
 
     def _bytes(self) -> TlsMaterial:
         return TlsMaterial(
-            self.certificates.read_bytes(),
-            self.key.read_bytes(),
-            self.client_ca.read_bytes() if self.client_ca else None,
+            _content(self.certificates), _content(self.key), _content(self.client_ca) if self.client_ca else None
         )
+
+
+def _content(path: Path) -> bytes:
+    """Raises OSError, and ValueError for what calls would wait for: a pipe that nobody writes to, a device, a file
+    without end."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ValueError(f"{path} is no regular file")
+    with path.open("rb") as file:
+        content = file.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise ValueError(f"{path} has more than {_MOST_BYTES >> 20} MiB")
+    return content

@@ -2,10 +2,12 @@
 
 import asyncio
 
+import pytest
+
 from swashplate.health_watches import HealthWatches
 from xds.host import health
 from xds.host.grpc_messages import message_class
-from xds.host.rpc import Ending
+from xds.host.rpc import Ending, UnansweredError
 
 
 class Call:
@@ -97,3 +99,12 @@ async def test_what_is_no_request_is_refused() -> None:
     assert call.ended is not None
     assert call.ended[0] == 3
     assert len(site.watches) == 0
+
+
+async def test_a_name_that_no_service_has_is_not_kept_however_long_it_is() -> None:
+    site = Site()
+    call = site.watch("x" * 1_000_000)
+    assert call.ended == (3, "no service's name has 1000000 characters")
+    assert len(site.watches) == 0
+    with pytest.raises(UnansweredError, match="no service's name has 1001 characters"):
+        health.asked(message_class("grpc.health.v1.HealthCheckRequest")(service="x" * 1_001).SerializeToString())

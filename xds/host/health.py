@@ -21,6 +21,8 @@ CHECK: Final = Rpc(_SERVICE, "Check", _REQUEST, _RESPONSE)
 WATCH: Final = Rpc(_SERVICE, "Watch", _REQUEST, _RESPONSE, server_streams=True)
 
 _SERVING, _NOT_SERVING, _SERVICE_UNKNOWN = "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN"
+_LONGEST_NAME: Final = 1_000
+"""In characters. Names are kept for as long as they are watched, and said again in errors, which are headers."""
 LOOK_S: Final = 1.0
 """How often a watcher's status is looked at again: becoming ready is nobody's event."""
 
@@ -82,9 +84,12 @@ class Health:
 def asked(request: bytes) -> str:
     """Whose health a request asks for. Raises UnansweredError."""
     try:
-        return str(message_class(_REQUEST).FromString(request).service)
+        name = str(message_class(_REQUEST).FromString(request).service)
     except DecodeError as error:
         raise UnansweredError(grpc.StatusCode.INVALID_ARGUMENT, f"not a {_REQUEST}: {error}") from error
+    if len(name) > _LONGEST_NAME:
+        raise UnansweredError(grpc.StatusCode.INVALID_ARGUMENT, f"no service's name has {len(name)} characters")
+    return name
 
 
 def encoded(status: str) -> bytes:

@@ -1,9 +1,10 @@
 """TLS of a host, whichever it is: who is let in, and certificates that are replaced."""
 
+import os
 import shutil
 import ssl
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,31 @@ async def test_files_that_do_not_go_together_are_told_at_the_start(kind: Kind, f
     with pytest.raises(TlsError, match=str(files.key)):
         await site.host.start()
     await site.host.stop(0)
+
+
+def _a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def _a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def _endless(path: Path) -> None:
+    os.truncate(path, 1 << 40)
+
+
+@pytest.mark.parametrize("become", [_a_pipe, _a_folder, _endless])
+def test_calls_wait_for_no_pipe_and_no_file_without_end(files: TlsFiles, become: Callable[[Path], None]) -> None:
+    said: list[str] = []
+    watch = TlsWatch(files, lambda _: None, said.append)
+    watch.first()
+    become(files.key)
+    watch.look()
+    assert len(said) == 1
+    assert str(files.key) in said[0]
 
 
 async def test_an_encrypted_key_is_told_and_asks_nobody_for_its_password(
