@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from math import inf
+from time import perf_counter
 from typing import Final
 
 from ratelimit.core.answer import Undecided, full_answer, plain_answer
@@ -28,7 +29,8 @@ _REASONS: Final = {
 class Core:
     """Decides turns by the tree that was given last. On one event loop, whose `clock` it goes by.
 
-    `call_soon` is the loop's. `on_fault` is told of errors that should not be: each fails its own call only.
+    `call_soon` is the loop's. `stopwatch` gives response times, for a loop's clock may stand still while the loop is
+    busy, and go in whole milliseconds. `on_fault` is told of errors that should not be: each fails its own call only.
     """
 
     def __init__(
@@ -40,11 +42,13 @@ class Core:
         *,
         clock: Callable[[], float],
         call_soon: Callable[[Callable[[], None]], object],
+        stopwatch: Callable[[], float] = perf_counter,
         on_fault: Callable[[Exception], None] = lambda _: None,
     ) -> None:
         self.stats = stats
         self.clock = clock
         self.call_soon = call_soon
+        self.stopwatch = stopwatch
         self.on_fault = on_fault
         self._store = store
         self._names = names
@@ -72,7 +76,7 @@ class Core:
         now, spare = self.clock(), self._options.spare_s
         stats, remembered = self.stats, self._memo.get
         messages, until = turn.messages, turn.deadlines
-        running = _Running(self, turn, self._options, now, len(messages))
+        running = _Running(self, turn, self._options, self.stopwatch(), len(messages))
         calls: list[Call] = []
         deadlines: list[float] = []
         stats.turn(len(messages))
@@ -206,5 +210,5 @@ class _Running:
             self._unsaid = False
             self._turn.flush()
             said = self._calls - self.left
-            self._stats.responded(said - self._said, self._core.clock() - self._began)
+            self._stats.responded(said - self._said, self._core.stopwatch() - self._began)
             self._said = said

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
+from time import perf_counter
 from typing import Any, Final
 
 from google.protobuf import json_format
@@ -65,6 +66,7 @@ def core_of(
     *,
     now: Callable[[], float] = lambda: 100.0,
     call_soon: Callable[[Callable[[], None]], object] = lambda call: call(),
+    stopwatch: Callable[[], float] = perf_counter,
     on_fault: Callable[[Exception], None] | None = None,
 ) -> Core:
     """A core on counters in memory, at a clock that stands still. Faults fail the test."""
@@ -79,6 +81,7 @@ def core_of(
         options,
         clock=now,
         call_soon=call_soon,
+        stopwatch=stopwatch,
         on_fault=on_fault or fail,
     )
     if tree is not None:

@@ -212,7 +212,7 @@ def test_a_call_that_is_decided_twice_is_told_of_and_answered_once() -> None:
 
 def test_each_call_has_a_response_time_once_that_of_the_answers_it_went_out_with() -> None:
     store, soon, now = ScriptedStore(), list[Callable[[], None]](), [100.0]
-    core = core_of(LIMITS, store=store, call_soon=soon.append, now=lambda: now[0])
+    core = core_of(LIMITS, store=store, call_soon=soon.append, stopwatch=lambda: now[0])
     core.decide(Calls([request("user=a"), request("none"), request("user=b"), request("user=c"), b"\xff"]))
     assert _responses(core.stats) == {0.0005: 2}
     now[0] += 0.003
@@ -223,6 +223,12 @@ def test_each_call_has_a_response_time_once_that_of_the_answers_it_went_out_with
     store.done(1)
     assert _responses(core.stats) == {0.0005: 2, 0.005: 2, inf: 1}
     assert core.stats.response_sum_s == pytest.approx(2 * 0.003 + 20.003)
+
+
+def test_response_times_go_on_while_the_loops_clock_stands_still() -> None:
+    core = core_of(LIMITS)  # whose clock does so always
+    assert decided(core, request("user=a"))
+    assert 0 < core.stats.response_sum_s < 60
 
 
 def _responses(stats: RateLimitStats) -> dict[float, int]:
