@@ -44,13 +44,18 @@ class Owner(Protocol):
 
 
 class _Flight:
-    """The commands that were written together."""
+    """The commands that were written together, at a time of the event loop's clock. That one may go in whole
+    milliseconds, so another measures how long the answer takes."""
 
-    __slots__ = ("commands", "sent_at")
+    __slots__ = ("_began", "commands", "sent_at")
 
     def __init__(self, sent_at: float) -> None:
         self.sent_at = sent_at
+        self._began = time.perf_counter()
         self.commands: set[_Command] = set()
+
+    def took_s(self) -> float:
+        return time.perf_counter() - self._began
 
 
 class _Command:
@@ -228,7 +233,7 @@ class Node:
         if flight.commands or flight not in self._flights:
             return
         self._flights.remove(flight)
-        self._stats.round_trip(self._loop.time() - flight.sent_at)
+        self._stats.round_trip(flight.took_s())
         self._pump()
         if not self._waiting:
             self._owner.freed()

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
+import uvloop
 
 from ratelimit.counters.check import Check, Failed, FailureKind, Outcome, Rule, Verdict
 from ratelimit.counters.redis import node
@@ -237,6 +238,18 @@ async def test_what_waits_goes_together_in_few_scripts_and_the_store_says_when_i
         assert store.stats.round_trips - trips <= MOST_IN_FLIGHT + 1
         assert told.is_set()
         assert store.ready
+
+
+def test_round_trips_are_timed_finer_than_in_the_whole_milliseconds_of_uvloop_s_clock() -> None:
+    async def timed() -> float:
+        async with Valkey() as valkey, redis_store(valkey.url) as store:
+            for _ in range(5):
+                await verdict(store, b"k", RULE)
+            return store.stats.latency_sum_s
+
+    took_s = uvloop.run(timed())
+    assert took_s > 0
+    assert abs(took_s * 1000 - round(took_s * 1000)) > 1e-6
 
 
 async def test_a_slow_store_keeps_a_few_scripts_in_flight(valkey: Valkey) -> None:
