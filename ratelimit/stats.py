@@ -76,6 +76,14 @@ class LimitCounts:
         else:
             self.total_hits += hits
 
+    def __add__(self, other: "LimitCounts") -> "LimitCounts":
+        """The sum of both, as of now, by the names of the first."""
+        whole = LimitCounts(self.domain, self.path)
+        for name in LimitCounts.__slots__:
+            if name not in ("domain", "path"):
+                setattr(whole, name, getattr(self, name) + getattr(other, name))
+        return whole
+
 
 def near_limit(limit: int, ratio: float) -> int:
     """From how many hits on a limit is near, rounded as envoyproxy/ratelimit does, in single precision."""
@@ -137,7 +145,7 @@ class RateLimitStats:
     def series(self) -> Iterable[LimitCounts]:
         """All of them; a path that is in a file and was made by requests before comes once, with the sum of both."""
         for key, counts in self._series.items():
-            yield counts if (other := self._dynamic.get(key)) is None else _sum(counts, other)
+            yield counts if (other := self._dynamic.get(key)) is None else counts + other
         for key, counts in self._dynamic.items():
             if key not in self._series:
                 yield counts
@@ -173,11 +181,3 @@ class RateLimitStats:
         if counts is None:
             counts = self._series[domain, OTHERS] = LimitCounts(domain, OTHERS)
         return counts
-
-
-def _sum(one: LimitCounts, other: LimitCounts) -> LimitCounts:
-    whole = LimitCounts(one.domain, one.path)
-    for name in LimitCounts.__slots__:
-        if name not in ("domain", "path"):
-            setattr(whole, name, getattr(one, name) + getattr(other, name))
-    return whole

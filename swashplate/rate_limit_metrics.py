@@ -1,6 +1,7 @@
 """Metrics of the rate limit service. What envoyproxy/ratelimit has is called as its Prometheus mapping calls it, so
 that dashboards and alerts go on; what it does not have begins with swashplate_ratelimit_."""
 
+import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
@@ -17,6 +18,7 @@ from swashplate.rate_limiter import RateLimiter
 
 _THEIRS: Final = "ratelimit_service_"
 _OURS: Final = "swashplate_ratelimit_"
+_IPV4: Final = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}")
 _OF_LIMIT: Final = ("domain", "key1", "key2")
 
 LIMIT_FAMILIES: Final = tuple(
@@ -160,19 +162,34 @@ class RateLimitMetrics:
 
 def _of_limits(stats: RateLimitStats) -> Iterator[Block]:
     # The list, not the counts, is as of now: a scrape may take a while.
-    series = [(_labels(counts), counts) for counts in stats.series()]
+    series: dict[Labels, LimitCounts] = {}
+    for counts in stats.series():
+        labels = _labels(counts)
+        series[labels] = counts if (same := series.get(labels)) is None else same + counts
     for family, value in LIMIT_FAMILIES:
-        yield family, (Sample(labels, value(counts)) for labels, counts in series)
-    yield NOT_FOUND, _by("domain", list(stats.domain_not_found.items()))
+        yield family, (Sample(labels, value(counts)) for labels, counts in series.items())
+    not_found: dict[str, int] = {}
+    for name, descriptors in stats.domain_not_found.items():
+        domain = _plain(name)
+        not_found[domain] = not_found.get(domain, 0) + descriptors
+    yield NOT_FOUND, _by("domain", not_found.items())
 
 
 def _labels(counts: LimitCounts) -> Labels:
     """As envoyproxy/ratelimit's mapping, but that what is deeper than two levels stays told apart."""
-    first, dot, rest = counts.path.partition(".")
+    path = _plain(counts.path)
+    first, dot, rest = path.partition(".")
     if dot and not rest:
-        first = counts.path
-    labels = (("domain", counts.domain), ("key1", first))
+        first = path
+    labels = (("domain", _plain(counts.domain)), ("key1", first))
     return (*labels, ("key2", rest)) if rest else labels
+
+
+def _plain(name: str) -> str:
+    """As envoyproxy/ratelimit writes it: `_` for `:` and `|`, and for the dots of an IPv4 address, which are no
+    levels. Names that become one are counted together."""
+    name = name.replace(":", "_").replace("|", "_")
+    return _IPV4.sub(lambda found: found[0].replace(".", "_"), name) if name.count(".") > 2 else name
 
 
 def _of_calls(stats: RateLimitStats, host: HostCounts) -> Iterator[Block]:

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from ratelimit.stats import LimitCounts
-from swashplate.rate_limit_metrics import FAMILIES, OF_WORKERS, _labels
+from ratelimit.stats import LimitCounts, RateLimitStats
+from swashplate.exposition import Sample
+from swashplate.rate_limit_metrics import FAMILIES, OF_WORKERS, _labels, _of_limits
 from tests.swashplate.ratelimit_site import Site
 
 ROOT = Path(__file__).parents[2]
@@ -82,11 +83,38 @@ async def test_calls_by_how_they_ended_and_turns(site: Site) -> None:
     assert found["swashplate_ratelimit_limits"] == [({"domain": "shop"}, 3)]
 
 
-@given(st.lists(st.text(), min_size=2, max_size=2, unique=True))
+@given(st.lists(st.text(st.characters(exclude_characters=":|0123456789")), min_size=2, max_size=2, unique=True))
 def test_different_paths_are_different_series(paths: list[str]) -> None:
     first, second = (_labels(LimitCounts("shop", path)) for path in paths)
     # To Prometheus, an empty label is none.
     assert {pair for pair in first if pair[1]} != {pair for pair in second if pair[1]}
+
+
+@pytest.mark.parametrize(
+    ("path", "key1", "key2"),
+    [
+        ("remote_address_1.2.3.4", "remote_address_1_2_3_4", None),
+        ("remote_address_2001:db8::1", "remote_address_2001_db8__1", None),
+        ("client_web.remote_address_10.0.0.200.path_a|b", "client_web", "remote_address_10_0_0_200.path_a_b"),
+        ("version_1.2.3", "version_1", "2.3"),
+        ("host_shop.example.com", "host_shop", "example.com"),
+    ],
+)
+def test_addresses_are_written_as_envoyproxy_ratelimit_does(path: str, key1: str, key2: str | None) -> None:
+    written = {"domain": "edge_1_2_3_4", "key1": key1} | ({} if key2 is None else {"key2": key2})
+    assert dict(_labels(LimitCounts("edge|1.2.3.4", path))) == written
+
+
+def test_names_that_are_written_alike_are_one_series_with_the_sum() -> None:
+    stats = RateLimitStats()
+    for number, path in enumerate(("ip_1.2.3.4", "ip_1_2_3_4", "ip_1:2:3:4", "ip_5.6.7.8"), start=1):
+        stats.configured("shop", path).total_hits += number
+    stats.no_domain("a:b", 2)
+    stats.no_domain("a|b", 3)
+    found = {family.name: list(samples) for family, samples in _of_limits(stats)}
+    hits = [(dict(labels)["key1"], value) for labels, value, _ in found["ratelimit_service_rate_limit_total_hits"]]
+    assert hits == [("ip_1_2_3_4", 6), ("ip_5_6_7_8", 4)]
+    assert found["ratelimit_service_rate_limit_domain_not_found"] == [Sample((("domain", "a_b"),), 5)]
 
 
 def queries() -> Iterator[tuple[str, str]]:
