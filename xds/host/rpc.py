@@ -51,7 +51,18 @@ def served(rpc: Rpc, serve: Stream | Unary) -> Served:
         (False, False): grpc.unary_unary_rpc_method_handler,
     }
     make: Any = kinds[rpc.client_streams, rpc.server_streams]
-    return Served(rpc, make(serve))
+    return Served(rpc, make(_unless_gone(serve) if rpc.client_streams or rpc.server_streams else serve))
+
+
+def _unless_gone(serve: Any) -> Stream:
+    async def serving(request: Any, call: Call) -> None:
+        try:
+            await serve(request, call)
+        except aio.InternalError as gone:
+            # A message was for nobody: grpcio logs a traceback of it, but none of a call that is cancelled.
+            raise asyncio.CancelledError from gone
+
+    return serving
 
 
 def generic_handlers(methods: Iterable[Served]) -> tuple[grpc.GenericRpcHandler, ...]:
