@@ -176,7 +176,17 @@ def rendered(text: str | bytes) -> str:
         (
             "a: *nobody",
             "f.yaml:1:4: error F004: found undefined alias\n  a: *nobody\n     ^\n"
-            "  fix: define the anchor (`&name`) above its use",
+            "  fix: define the anchor (`&name`) above its use, or put the text in quotes",
+        ),
+        (
+            "a:\n  value: *\n",
+            "f.yaml:2:11: error F004: `*` and `&` begin the name of an alias or an anchor, and this is none\n"
+            '    value: *\n            ^\n  fix: put the text in quotes: "*"',
+        ),
+        (
+            "a:\n  b: 1\n\tc: 2\n",
+            "f.yaml:3:1: error F004: a tab stands where only spaces may indent "
+            "(while scanning a plain scalar, which begins on line 2)\n  \tc: 2\n  ^\n  fix: indent with spaces",
         ),
         (
             "a: !!timestamp 2001-01-01",
