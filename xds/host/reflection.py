@@ -5,7 +5,8 @@ for they are made from messages. So the services are described from the methods 
 answered, which have the same messages.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import grpc
@@ -32,6 +33,9 @@ METHODS: Final = tuple(
 
 _POOLS: Final = (envoy_api.pool, grpc_messages.pool())
 _INVALID_ARGUMENT, _NOT_FOUND = 3, 5
+_REMEMBERED: Final = 32
+"""Files that are remembered with all that they need, up to 100 kB: to gather them takes as long as hundreds of calls
+of a service on the same port."""
 
 
 class Reflection:
@@ -42,6 +46,7 @@ class Reflection:
         self._services: dict[str, list[Rpc]] = {}
         for rpc in (*rpcs, *METHODS):
             self._services.setdefault(rpc.service, []).append(rpc)
+        self._encoded = lru_cache(_REMEMBERED)(self._encoded_with_imports)
 
     def methods(self) -> tuple[Served, ...]:
         return tuple(served(rpc, self._serving(rpc)) for rpc in METHODS)
@@ -88,8 +93,12 @@ class Reflection:
     def _found(self, file: FileDescriptorProto | None, asked: str) -> dict[str, Any]:
         if file is None:
             return _not_found(asked)
-        files = [each.SerializeToString(deterministic=True) for each in self._with_imports(file)]
-        return {"file_descriptor_response": {"file_descriptor_proto": files}}
+        return {"file_descriptor_response": {"file_descriptor_proto": self._encoded(file.name)}}
+
+    def _encoded_with_imports(self, name: str) -> Sequence[bytes]:
+        file = self.file_named(name)
+        assert file is not None, name
+        return tuple(each.SerializeToString(deterministic=True) for each in self._with_imports(file))
 
     def _with_imports(self, file: FileDescriptorProto) -> Iterator[FileDescriptorProto]:
         """The file, and everything that it needs, as other servers answer."""
