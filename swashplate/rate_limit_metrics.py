@@ -59,6 +59,12 @@ CALLS: Final = Family(f"{_OURS}calls_total", "counter", "gRPC calls by how they 
 IN_FLIGHT: Final = Family(f"{_OURS}calls_in_flight", "gauge", "gRPC calls under way.")
 WAITING: Final = Family(f"{_OURS}calls_waiting", "gauge", "Of them, those that the core has not looked at yet.")
 CONNECTIONS: Final = Family(f"{_OURS}connections", "gauge", "gRPC connections (native host only).")
+HANDSHAKES: Final = Family(
+    f"{_OURS}handshakes_failed_total",
+    "counter",
+    "Connections that ended within TLS's handshake, or without a word of HTTP/2, as probes that only connect do "
+    "(native host only).",
+)
 MALFORMED: Final = Family(
     f"{_OURS}malformed_requests_total",
     "counter",
@@ -113,7 +119,7 @@ BUILD: Final = Family(
 FAMILIES: Final = (
     *(family for family, _ in LIMIT_FAMILIES),
     *(NOT_FOUND, SHADOW, REQUESTS, RESPONSES, ERRORS, LOADED, LOAD_ERRORS, CALLS, IN_FLIGHT, WAITING, CONNECTIONS),
-    *(MALFORMED, ANSWERS, FAILURES, UNDECIDED, TURNS, PLANS, STORE_CHECKS, STORE_SECONDS, STORE_FAILURES),
+    *(HANDSHAKES, MALFORMED, ANSWERS, FAILURES, UNDECIDED, TURNS, PLANS, STORE_CHECKS, STORE_SECONDS, STORE_FAILURES),
     *(STORE_REMEMBERED, STORE_RECONNECTS, STORE_EVICTED, STORE_IN_FLIGHT, STORE_WAITING, STORE_UP, READY, STALE),
     *(LIMITS, PROBLEMS, SYNCED, BUILD),
 )
@@ -209,6 +215,8 @@ def _of_calls(stats: RateLimitStats, host: HostCounts) -> Iterator[Block]:
     yield WAITING, [Sample(NO_LABELS, host.waiting)]
     if host.connections is not None:
         yield CONNECTIONS, [Sample(NO_LABELS, host.connections)]
+    if host.handshakes_failed is not None:
+        yield HANDSHAKES, [Sample(NO_LABELS, host.handshakes_failed)]
     yield MALFORMED, [Sample(NO_LABELS, host.malformed)]
     over = stats.over_limit_calls
     yield ANSWERS, _by("code", [("OK", stats.answered - over), ("OVER_LIMIT", over)])

@@ -36,6 +36,21 @@ _SHUTTING_DOWN: Final = "this server is shutting down"
 _FIRST_READING_S: Final = 2.0
 """How long calls are not taken yet because the limits are being read: a caller that is early need not be refused."""
 
+_NEW_AUTHORITY: Final = (
+    "give envoy_grpc an `authority`, such as ratelimit, or the cluster another name; or --host grpcio"
+)
+_NEW_AUTHORITY_AT_SOCKET: Final = (
+    "callers on gRPC's C-core (Python, C++) send the socket's path: give their channel the option "
+    "grpc.default_authority, such as localhost; an Envoy, envoy_grpc an `authority`; or --host grpcio"
+)
+_NO_CERTIFICATES: Final = (
+    "callers must speak TLS, and trust the certificate of --tls-cert; probes that only connect are counted, too"
+)
+_CERTIFICATES: Final = (
+    "callers must speak TLS, trust the certificate of --tls-cert, and have one of --tls-client-ca; probes that only "
+    "connect are counted, too"
+)
+
 
 class RateLimitServer:
     """Serves from `start` to `stop`. Make it on the event loop that it will run on."""
@@ -157,6 +172,7 @@ class RateLimitServer:
                 tls=tls,
                 on_tls=self._tls_changed,
                 on_malformed=self._malformed,
+                on_handshakes_failed=self._handshakes_failed,
                 reuse_port=self._reuse_port,
                 beside=beside.others,
             )
@@ -182,7 +198,14 @@ class RateLimitServer:
             "requests were reset, for their :authority is no host: most often that is the name of Envoy's cluster",
             requests=count,
             last=what,
-            fix="give envoy_grpc an `authority`, such as ratelimit, or the cluster another name; or --host grpcio",
+            fix=_NEW_AUTHORITY_AT_SOCKET if self._listen.startswith("unix:") else _NEW_AUTHORITY,
+        )
+
+    def _handshakes_failed(self, count: int) -> None:
+        self._log.warning(
+            "connections ended within TLS's handshake: most often a certificate is not trusted, or not given",
+            connections=count,
+            fix=_CERTIFICATES if self._settings.ratelimit_tls_client_ca is not None else _NO_CERTIFICATES,
         )
 
 

@@ -146,7 +146,11 @@ class HostFields(BaseModel):
     """Where and how calls are taken, by `swashplate ratelimit serve`."""
 
     ratelimit_listen: ListenSetting = Field(
-        "127.0.0.1:8081", description="Address of the gRPC server that Envoys ask: HOST:PORT or unix:PATH."
+        "127.0.0.1:8081",
+        description=(
+            "Address of the gRPC server that Envoys ask: HOST:PORT or unix:PATH. At a socket, native takes callers "
+            "in Python or C++ only with the channel option grpc.default_authority."
+        ),
     )
     ratelimit_http: AddressSetting = Field(
         Address("127.0.0.1", 8080),

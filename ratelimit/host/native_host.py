@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from ratelimit.core.call import Status, Turn
+from ratelimit.host.count_watch import CountWatch
 from ratelimit.host.counts import HostCounts
 from ratelimit.host.gate import Gate
 from ratelimit.host.gather import Answer, Failure
 from ratelimit.host.limits import DEFAULT_LIMITS, MOST_A_TURN, HostLimits
-from ratelimit.host.malformed_watch import MalformedWatch
 from ratelimit.host.mixed_turn import of_method
 from ratelimit.host.open_call import OpenCall
 from ratelimit.host.service import PATH
@@ -61,11 +61,13 @@ class NativeHost:
         tls: TlsFiles | None = None,
         on_tls: Callable[[str], None] = lambda _: None,
         on_malformed: Callable[[int, str], None] = lambda _, __: None,
+        on_handshakes_failed: Callable[[int], None] = lambda _: None,
         reuse_port: bool = False,
         beside: Others = _NONE,
     ) -> None:
         """`on_tls` is told why the files of a running host cannot be used; empty once they can. `on_malformed`: how
-        many requests were reset before they were calls, and what was wrong with the last; at most once a minute."""
+        many requests were reset before they were calls, and what was wrong with the last; at most once a minute.
+        `on_handshakes_failed`, where there is `tls`: how many connections ended within TLS's handshake, as often."""
         self._decide = decide
         self._gate = gate
         self._listen = listen
@@ -79,7 +81,9 @@ class NativeHost:
         )
         self._first_kept = 1 + len(beside.unary) + len(beside.streams)
         self._watch = TlsWatch(tls, self._reload, on_tls) if tls is not None else None
-        self._malformed = MalformedWatch(self._count_malformed, on_malformed)
+        self._refused = [CountWatch(self._count_malformed, on_malformed)]
+        if tls is not None:
+            self._refused.append(CountWatch(self._count_handshakes, lambda more, _: on_handshakes_failed(more)))
         self._host: grpchost.Host | None = None
         self._last: dict[str, int] = {}
         self._others = HostCounts()
@@ -114,7 +118,8 @@ class NativeHost:
         self._loop = asyncio.get_running_loop()
         self._closed = self._loop.create_future()
         self._read()
-        self._malformed.start()
+        for watch in self._refused:
+            watch.start()
         if self._watch is not None:
             self._watch.start()
         return self._host.port
@@ -126,7 +131,8 @@ class NativeHost:
             return
         if self._watch is not None:
             self._watch.stop()
-        self._malformed.stop()
+        for watch in self._refused:
+            watch.stop()
         host.drain(grace_s)
         with suppress(TimeoutError):
             async with asyncio.timeout(grace_s + _CLOSING_S):
@@ -205,6 +211,9 @@ class NativeHost:
     def _count_malformed(self) -> tuple[int, str]:
         host = self._host
         return (0, "") if host is None else (host.counters()["malformed"], host.last_malformed or "")
+
+    def _count_handshakes(self) -> tuple[int, str]:
+        return (0 if self._host is None else self._host.counters()["handshakes_failed"], "")
 
     def _reload(self, material: TlsMaterial) -> None:
         if self._host is not None:

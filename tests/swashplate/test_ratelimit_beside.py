@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 import signal
 import time
 from collections.abc import AsyncIterator
@@ -18,12 +19,13 @@ from structlog.testing import capture_logs
 from ratelimit.host.choice import has_native
 from tests.e2e.harness.wait import until
 from tests.ratelimit.counters.valkey import Valkey
-from tests.swashplate.ratelimit_site import DEADLINE_S, Site
+from tests.swashplate.ratelimit_site import DEADLINE_S, Site, request
 from tests.swashplate.test_ratelimit_process import is_healthy, serving
 from xds.host.grpc_messages import REFLECTION, message_class
 
 HEALTH = "grpc.health.v1"
 SERVICE = "envoy.service.ratelimit.v3.RateLimitService"
+TLS = Path(__file__).parents[1] / "e2e" / "tls"
 HOSTS = ("grpcio", *(("native",) if has_native() else ()))
 
 
@@ -194,6 +196,40 @@ async def test_requests_for_a_cluster_whose_name_is_no_host_are_in_the_log_and_i
     assert line["requests"] == 2
     assert "outbound|8081||ratelimit" in line["last"]
     assert "authority" in line["fix"]
+
+
+@pytest.mark.skipif(not has_native(), reason="grpchost is not installed")
+async def test_callers_at_a_socket_are_told_of_the_option_for_theirs(site: Site, tmp_path: Path) -> None:
+    """gRPC's C-core makes the socket's path its :authority."""
+    with capture_logs() as lines:
+        async with site.serving(ratelimit_host="native", ratelimit_listen=f"unix:{tmp_path}/calls.sock") as here:
+            with pytest.raises(aio.AioRpcError):
+                await here.ask({"client": "web"})
+
+            async def told() -> bool:
+                return any(line["event"].startswith("requests were reset") for line in lines)
+
+            await until(told, "the line, while it serves", within=DEADLINE_S)
+            options = (("grpc.default_authority", "localhost"),)
+            async with aio.insecure_channel(here.listen, options=options) as opened:
+                call: Any = opened.unary_unary(f"/{SERVICE}/ShouldRateLimit")
+                await call(request({"client": "web"}), timeout=DEADLINE_S)
+    (line,) = (line for line in lines if line["event"].startswith("requests were reset"))
+    assert "grpc.default_authority" in line["fix"]
+
+
+@pytest.mark.skipif(not has_native(), reason="grpchost is not installed")
+async def test_callers_that_tls_refuses_are_in_the_log_and_in_metrics(site: Site) -> None:
+    given = {"ratelimit_tls_cert": TLS / "server.pem", "ratelimit_tls_key": TLS / "server.key"}
+    with capture_logs() as lines:
+        async with site.serving(ratelimit_host="native", **given, ratelimit_tls_client_ca=TLS / "ca.pem") as here:
+            with pytest.raises(aio.AioRpcError):
+                await here.ask({"client": "web"})
+            _, text = await here.page("/metrics")
+    assert re.search(r"^swashplate_ratelimit_handshakes_failed_total [1-9]", text, re.MULTILINE)
+    told = [line for line in lines if line["event"].startswith("connections ended within TLS's handshake")]
+    assert sum(line["connections"] for line in told) > 0
+    assert "--tls-client-ca" in told[0]["fix"]
 
 
 @pytest.mark.parametrize("host", HOSTS)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ratelimit.host.choice import Kind, has_native
-from ratelimit.host.malformed_watch import MalformedWatch
+from ratelimit.host.count_watch import CountWatch
 from tests.e2e.harness.wait import until
 from tests.ratelimit.host.both import Site, calling, outcomes
 
@@ -42,7 +42,7 @@ async def test_an_authority_that_is_no_host_is_answered_or_counted_and_told(kind
 
 async def test_it_is_told_at_most_once_in_a_while_and_the_rest_at_the_end() -> None:
     count, told = 0, []
-    watch = MalformedWatch(
+    watch = CountWatch(
         lambda: (count, "odd"), lambda more, what: told.append((more, what)), look_s=0.001, quiet_s=3600
     )
     watch.look()

@@ -60,6 +60,24 @@ async def test_calls_come_by_tls_and_not_without(secure: Site) -> None:
         assert await outcomes(calling(channel)(b"x", timeout=20)) == [CODE.UNAVAILABLE]
 
 
+async def test_who_is_refused_in_the_handshake_is_counted_and_told(kind: Kind, files: TlsFiles) -> None:
+    told: list[int] = []
+    more: Any = {"on_handshakes_failed": told.append} if kind == "native" else {}
+    site = Site(kind, tls=TlsFiles(files.certificates, files.key, FILES / "ca.pem"), **more)
+    await site.start()
+    for _ in range(2):
+        async with dial(site, "secure.internal") as without_a_certificate:
+            assert await outcomes(calling(without_a_certificate)(b"x", timeout=20)) == [CODE.UNAVAILABLE]
+    failed = site.host.counts.handshakes_failed
+    await site.host.stop(0)
+    if kind == "native":
+        assert failed is not None
+        assert failed >= 2
+        assert sum(told) == failed
+    else:
+        assert failed is None
+
+
 async def test_a_replaced_certificate_is_what_new_connections_get(
     secure: Site, files: TlsFiles, said: list[str]
 ) -> None:

@@ -1,15 +1,15 @@
-"""Tells of requests that never became calls."""
+"""Tells of requests, and of connections, that never became calls."""
 
 import asyncio
 from collections.abc import Callable
 from typing import Final
 
-LOOK_S: Final = 5.0
+LOOK_S: Final = 1.0
 QUIET_S: Final = 60.0
-"""After it has told: who sends them sends them with each call."""
+"""After it has told: who is refused comes again with each call."""
 
 
-class MalformedWatch:
+class CountWatch:
     """Looks from `start` to `stop`."""
 
     def __init__(
@@ -19,7 +19,8 @@ class MalformedWatch:
         look_s: float = LOOK_S,
         quiet_s: float = QUIET_S,
     ) -> None:
-        """`count` gives how many there have been, and what was wrong with the last; `tell` is told how many more."""
+        """`count` gives how many there have been, and what was wrong with the last, where that is known; `tell`
+        is told how many more."""
         self._count = count
         self._tell = tell
         self._look_s, self._quiet_s = look_s, quiet_s
