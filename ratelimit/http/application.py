@@ -87,11 +87,13 @@ class Pages:
             most = min(int(request.query.get("most", 100)), MOST)
         except ValueError:
             raise _refused(400, "most must be a number") from None
+        begin = _beginning(request)
         try:
-            found = await counters.listed(domain, _beginning(request), most)
+            found = await counters.listed(domain, begin, most)
         except StoreUnavailableError as failure:
             return error(503, f"the store of counters cannot be asked: {failure}")
-        return web.json_response({"counters": found})
+        identity = [{"key": key, "value": value} for key, value in counters.identity(domain, begin.entries)]
+        return web.json_response({"counters": found, "identity": identity})
 
     async def _reset(self, request: web.Request) -> web.Response:
         counters, domain = self._asked(request)

@@ -12,10 +12,11 @@ _MOST_STEPS: Final = 500
 
 
 class Named(NamedTuple):
-    """A descriptor that a name may mean, and the limit that it meets."""
+    """A descriptor that a name may mean, the limit that it meets, and when the window ends, in unix time."""
 
     entries: tuple[tuple[str, str], ...]
     limit: Limit
+    ends_s: int
 
 
 def named(domain: DomainTree, text: str) -> Named | None:
@@ -33,8 +34,8 @@ class _Reading:
     def of(self, node: Node, text: str, entries: tuple[tuple[str, str], ...]) -> Iterator[Named]:
         if text.isascii() and text.isdecimal():
             for limit in node.limits:
-                if not limit.unlimited and int(text) % (limit.unit.seconds * limit.multiplier) == 0:
-                    yield Named(entries, limit)
+                if not limit.unlimited and int(text) % limit.seconds == 0:
+                    yield Named(entries, limit, int(text) + limit.seconds)
         ends = [at for at, char in enumerate(text) if char == "_"]
         for number, end in enumerate(ends):
             for last in ends[number + 1 :]:
@@ -42,5 +43,6 @@ class _Reading:
                     return
                 self.left -= 1
                 entry = (text[:end], text[end + 1 : last])
-                if (found := node.child(entry)) is not None:
+                # Where values share a counter, its name has none of them.
+                if (found := node.child(entry)) is not None and found.shared in ("", entry[1]):
                     yield from self.of(found, text[last + 1 :], (*entries, entry))

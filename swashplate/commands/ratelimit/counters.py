@@ -75,11 +75,12 @@ def show(settings: Settings, server: str | None, output: str, domain: str, entri
     Exit code 1 when there is none: nothing has been counted since its window began.
     """
     query = [*query_of(domain, entries), ("most", "10000")]
-    found = _asked(settings, server, "/counters", query)["counters"]
-    wanted = [{"key": key, "value": value} for key, value in entries]
-    counters = [counter for counter in found if counter.get("entries", wanted) == wanted]
+    answer = _asked(settings, server, "/counters", query)
+    given = [{"key": key, "value": value} for key, value in entries]
+    wanted = (given, answer.get("identity", given))
+    counters = [counter for counter in answer["counters"] if counter.get("entries", given) in wanted]
     _print(counters, output)
-    if not counters:
+    if all(counter.get("ended") for counter in counters):
         raise click.exceptions.Exit(PROBLEMS)
 
 
@@ -132,9 +133,9 @@ def _print(counters: Sequence[Mapping[str, Any]], output: str) -> None:
         expires = counter["expires_in_seconds"]
         table.add_row(
             escaped(name),
-            escaped(counter.get("window", "?")),
+            escaped(counter.get("window", "?")) + (", ended" if counter.get("ended") else ""),
             str(counter["hits"]),
-            str(counter.get("limit", "?")),
+            str(counter.get("limit", "?")) + (f", burst {counter['burst']}" if "burst" in counter else ""),
             "never" if expires is None else f"{expires:.0f}s",
         )
     console = Console(file=sys.stdout, width=10_000, highlight=False, markup=False, emoji=False)

@@ -59,6 +59,26 @@ def test_what_could_be_several_or_none_is_not_told() -> None:
     assert read("") is None
 
 
+def test_values_that_share_a_counter_are_in_no_name() -> None:
+    shared = tree(
+        """
+domain: shop
+descriptors:
+- key: sku
+  value: pro_*
+  share_threshold: true
+  rate_limit: {unit: minute, requests_per_unit: 3}
+  descriptors:
+  - key: path
+    rate_limit: {unit: minute, requests_per_unit: 3}
+"""
+    ).domains["shop"]
+    found = named(shared, f"sku_pro_*_path_x_{AT}")
+    assert found is not None, "and not sku=pro_*_path_x"
+    assert (found.entries, found.ends_s) == ((("sku", "pro_*"), ("path", "x")), AT + 60)
+    assert named(shared, f"sku_pro_1_{AT}") is None
+
+
 def test_a_name_made_to_take_long_is_given_up() -> None:
     assert read(f"client_{'_' * 100_000}_{AT}") is None
 
