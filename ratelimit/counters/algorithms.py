@@ -108,6 +108,8 @@ def decide(call: Call, states: dict[bytes, State], now_us: int) -> list[Outcome]
         else:
             states[key] = state
     for place, check in enumerate(call):
+        if isinstance(outcomes[place], Failed):
+            continue
         spared = check.hits > 0 and not check.rule.charge_denied
         again = _decided(check, 0 if spared else check.hits, states, now_us)
         if isinstance(again, Verdict):

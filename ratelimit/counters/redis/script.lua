@@ -215,8 +215,10 @@ local function decided_together(count, from)
       local row = first_row + 4 * (i - 1)
       local over, hits = out[row + 1], hs[i]
       if hits > 0 and not rs[i].charge then hits = 0 end
-      decided(ks[i], rs[i], hits, row)
-      out[row + 1] = over
+      if type(over) == 'number' then
+        decided(ks[i], rs[i], hits, row)
+        out[row + 1] = over
+      end
     end
   end
   return from

@@ -161,10 +161,23 @@ def test_a_turn_is_decided_as_its_calls_would_be_one_at_a_time(
             assert _shown([server.decide([call], single, now_us)[0] for call in calls]) == expected
 
 
+def test_a_check_that_failed_stays_failed_where_a_denied_call_is_not_counted(server: Server) -> None:
+    window, bucket = Rule(2, 60, charge_denied=False), Rule(2, 60, Algorithm.TOKEN_BUCKET)
+    call = (Check(b"over", window, 3), Check(b"k", window, 1), Check(b"k", bucket, 1), Check(b"k", window, 0))
+    space = server.space()
+    states: dict[bytes, State] = {}
+    for _ in range(2):
+        expected = _shown([decide(call, states, NOW_US)])
+        assert [isinstance(outcome, Verdict) for outcome in expected[0]] == [True, True, False, True]
+        assert _shown(server.decide([call], space, NOW_US)) == expected
+    assert states == {}
+
+
 @pytest.mark.parametrize("ahead_s", [-80_000, -1, 0, 1, 80_000])
 @pytest.mark.parametrize("unit", [Unit.DAY, Unit.MONTH])
 def test_a_calendars_window_is_the_one_that_the_stores_clock_is_in(server: Server, unit: Unit, ahead_s: int) -> None:
-    rule, space, states = Rule(3, 0, calendar=Calendar(unit, "Europe/Berlin")), server.space(), {}
+    rule, space = Rule(3, 0, calendar=Calendar(unit, "Europe/Berlin")), server.space()
+    states: dict[bytes, State] = {}
     last_second = 1_772_319_599  # 2026-02-28 23:59:59 in Berlin
     for now_s in (last_second - 3600, last_second, last_second + 1, last_second + 3600):
         calls = [(Check(b"k", rule, 2),)]
@@ -185,7 +198,8 @@ def test_a_calendars_window_may_have_begun_in_1970_or_before(
     server: Server, unit: Unit, multiple: int, zone: str, charge_denied: bool
 ) -> None:
     rule = Rule(3, 0, calendar=Calendar(unit, zone, multiple), charge_denied=charge_denied)
-    space, states = server.space(), {}
+    space = server.space()
+    states: dict[bytes, State] = {}
     for later_s in range(3):
         call = (Check(b"k", rule, 2),)
         expected = decide(call, states, NOW_US + later_s * US)
@@ -193,7 +207,8 @@ def test_a_calendars_window_may_have_begun_in_1970_or_before(
 
 
 def test_a_bucket_of_another_size_goes_on_with_what_was_used(server: Server) -> None:
-    space, states, now_us = server.space(), {}, NOW_US
+    space, now_us = server.space(), NOW_US
+    states: dict[bytes, State] = {}
     for limit, hits in ((3, 2), (2**31, 7), (2**31 + 1, 10**9 + 7), (1000, 3), (7, 1), (2**32 - 1, 0)):
         now_us += 1_234_567
         call = (Check(b"k", Rule(limit, 31_536_000, Algorithm.TOKEN_BUCKET), hits),)
