@@ -267,12 +267,13 @@ class Namespace:
         return {address for endpoint in ready for address in endpoint["addresses"]}
 
     async def settled(self, service: str, *addresses: str) -> None:
-        """Waits until exactly these are ready in the service's slices."""
+        """Waits until exactly these are ready in the service's slices. After an outage of the API server the controller
+        may take half a minute, or more, before it asks again."""
 
         async def same() -> bool:
             return await self.ready_addresses(service) == set(addresses)
 
-        await until(same, f"the slices of {service} to have {addresses}")
+        await until(same, f"the slices of {service} to have {addresses}", within=90)
 
     async def account(self, name: str) -> str:
         """A service account, made if it is not there, and a token of it for an hour."""
