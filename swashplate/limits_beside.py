@@ -15,7 +15,7 @@ from ratelimit.http.asking import JsonAsking
 from ratelimit.limits.tree import LimitTree
 from swashplate.rate_limit_metrics import RateLimitMetrics
 from swashplate.rate_limit_services import NAMES, SHOULD_RATE_LIMIT
-from swashplate.rate_limiter import RateLimiter
+from swashplate.rate_limiter import RateLimiter, answer_options
 from swashplate.settings import Settings, is_generated
 from swashplate.source_report import counter_source_report
 from swashplate.status import LIMIT_FILES, SourceReport
@@ -89,7 +89,9 @@ class LimitsBeside:
     def application(self) -> web.Application:
         """The pages, not yet listening anywhere."""
         asking = JsonAsking(Gatherer(self.limiter.core.decide, self.limiter.gate))
-        return Pages(self, asking, counters=self._settings.ratelimit_counters).application()
+        return Pages(
+            self, asking, counters=self._settings.ratelimit_counters, options=answer_options(self._settings)
+        ).application()
 
     def reports(self) -> Iterator[SourceReport]:
         """The limit files, and the store of counters where there is one."""

@@ -27,7 +27,7 @@ from swashplate.http_server import HttpServer
 from swashplate.rate_limit_metrics import RateLimitMetrics
 from swashplate.rate_limit_services import Beside
 from swashplate.rate_limit_status import StatusPages
-from swashplate.rate_limiter import RateLimiter
+from swashplate.rate_limiter import RateLimiter, answer_options
 from swashplate.route_limit_files import RouteLimitFiles
 from swashplate.settings import Settings
 from xds.host.rpc import Ending
@@ -154,7 +154,9 @@ class RateLimitServer:
 
     def _pages(self) -> web.Application:
         asking = JsonAsking(Gatherer(self.limiter.core.decide, self.limiter.gate))
-        app = Pages(self, asking, counters=self._settings.ratelimit_counters).application()
+        app = Pages(
+            self, asking, counters=self._settings.ratelimit_counters, options=answer_options(self._settings)
+        ).application()
         status = StatusPages(self._settings, self.limiter, unready=lambda: self.unready, listen=lambda: self._listen)
         app.add_routes(status.routes())
         return app

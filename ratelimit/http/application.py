@@ -6,11 +6,14 @@ from typing import Final, Protocol
 
 from aiohttp import web
 
+from ratelimit.core.options import AS_ENVOYPROXY, Options
 from ratelimit.counters.store import StoreUnavailableError
 from ratelimit.http.asking import JsonAsking
 from ratelimit.http.counting import MOST, Beginning, Counted, Counters
 from ratelimit.limits.dump import dump
-from ratelimit.limits.explain import explain
+from ratelimit.limits.effects import Circumstances
+from ratelimit.limits.explain import explain_request
+from ratelimit.limits.limit import Entries
 
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _BODY_BYTES: Final = 1024 * 1024
@@ -28,10 +31,13 @@ class Subject(Counted, Protocol):
 
 
 class Pages:
-    """`counters`: whether /counters is served, too."""
+    """`counters`: whether /counters is served, too. `options`: how calls are answered, for /explain."""
 
-    def __init__(self, subject: Subject, asking: JsonAsking, *, counters: bool) -> None:
+    def __init__(
+        self, subject: Subject, asking: JsonAsking, *, counters: bool, options: Options = AS_ENVOYPROXY
+    ) -> None:
         self._subject = subject
+        self._options = options
         self._asking = asking
         self._counters = Counters(subject) if counters else None
 
@@ -64,8 +70,16 @@ class Pages:
     async def _explain(self, request: web.Request) -> web.Response:
         if not (domain := request.query.get("domain")):
             return error(400, "say which descriptor: /explain?domain=NAME&entry=KEY=VALUE, and more entries")
-        pairs = (text.partition("=") for text in request.query.getall("entry", []))
-        found = explain(self._subject.tree, domain, tuple((key, value) for key, _, value in pairs))
+        descriptors: list[Entries] = [()]
+        for name, text in request.query.items():
+            if name == "and":
+                descriptors.append(())
+            elif name == "entry":
+                key, _, value = text.partition("=")
+                descriptors[-1] = (*descriptors[-1], (key, value))
+        options = self._options
+        around = Circumstances(options.shadow_mode, options.quota_mode, self._subject.store.status.error)
+        found = explain_request(self._subject.tree, domain, descriptors, around)
         return web.json_response({"explanation": found.to_dict(), "text": list(found.lines())})
 
     async def _healthcheck(self, _: web.Request) -> web.Response:

@@ -1,12 +1,13 @@
 """Why a descriptor of a request meets the limits that it meets, or none."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
 from operator_files.validate import nearest
 from ratelimit.counters.check import Algorithm
+from ratelimit.limits.effects import Circumstances, effects
 from ratelimit.limits.limit import Entries, Limit, Match
 from ratelimit.limits.pattern import Pattern, is_pattern
 from ratelimit.limits.tree import DomainTree, LimitTree, Node
@@ -54,7 +55,7 @@ class Explanation:
                 }
                 for step in self.steps
             ],
-            "limits": [{"path": limit.path, "limit": said(limit), "place": limit.place} for limit in self._limits()],
+            "limits": self.limits(),
             "counter": [{"key": key, "value": value} for key, value in self.match.identity] if self.match else None,
             "conclusion": self.conclusion,
         }
@@ -72,8 +73,51 @@ class Explanation:
             yield f"counter {', '.join(_shown(entry) for entry in self.match.identity)}"
         yield self.conclusion
 
+    def limits(self) -> list[Mapping[str, object]]:
+        """What is met, for JSON output."""
+        return [{"path": limit.path, "limit": said(limit), "place": limit.place} for limit in self._limits()]
+
     def _limits(self) -> tuple[Limit, ...]:
         return self.match.limits if self.match is not None else ()
+
+
+@dataclass(frozen=True, slots=True)
+class RequestExplanation:
+    """Of all descriptors of a request, at least one. `effects` are sentences on all of its limits together."""
+
+    descriptors: tuple[Explanation, ...]
+    around: Circumstances
+    effects: tuple[str, ...]
+
+    def to_dict(self) -> Mapping[str, object]:
+        """For JSON output: where there is one descriptor, its own keys and these."""
+        each = [explanation.to_dict() for explanation in self.descriptors]
+        first, *others = each
+        limits = [limit for some in self.descriptors for limit in some.limits()]
+        several = {"domain": first["domain"], "descriptors": each, "limits": limits}
+        return {
+            **(several if others else first),
+            "effects": list(self.effects),
+            "shadow_mode": self.around.shadow_mode,
+            "quota_mode": self.around.quota_mode,
+            "store_error": self.around.store_error or None,
+        }
+
+    def lines(self) -> Iterator[str]:
+        """For people."""
+        for number, explanation in enumerate(self.descriptors):
+            yield from islice(explanation.lines(), 1 if number else 0, None)
+        yield from self.effects
+
+
+def explain_request(
+    tree: LimitTree, domain: str, descriptors: Sequence[Entries], around: Circumstances
+) -> RequestExplanation:
+    """Follows each through the tree; none are one without entries."""
+    found = tuple(explain(tree, domain, entries) for entries in descriptors or ((),))
+    known = tree.domains.get(domain)
+    met = [each.match.limits if each.match is not None else () for each in found]
+    return RequestExplanation(found, around, tuple(effects(known, met, around)) if known is not None else ())
 
 
 def explain(tree: LimitTree, domain: str, entries: Entries) -> Explanation:

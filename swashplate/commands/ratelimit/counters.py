@@ -72,6 +72,8 @@ def show(settings: Settings, server: str | None, output: str, domain: str, entri
     \b
     swashplate ratelimit counters show shop client=web
 
+    Where a level of it shares one counter over all values of a pattern, that is the one.
+
     Exit code 1 when there is none: nothing has been counted since its window began.
     """
     query = [*query_of(domain, entries), ("most", "10000")]

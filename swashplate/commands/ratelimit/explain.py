@@ -5,9 +5,10 @@ from collections.abc import Iterable
 
 import click
 
-from ratelimit.limits.explain import explain
+from ratelimit.limits.effects import Circumstances
+from ratelimit.limits.explain import explain_request
 from swashplate import admin_client
-from swashplate.commands.ratelimit.entries import entries_argument, query_of
+from swashplate.commands.ratelimit.entries import Entries, descriptors_argument, query_of_all
 from swashplate.limit_files import read_limits
 from swashplate.options import with_settings
 from swashplate.output import PROBLEMS, UnusableError, format_option
@@ -19,6 +20,7 @@ from swashplate.settings import Settings
 @click.command(name="explain", short_help="Say which limits a descriptor meets, and why.")
 @with_settings(
     *("ratelimit_config", "ratelimit_merge_domains", "ratelimit_keys"),
+    *("ratelimit_shadow_mode", "ratelimit_quota_mode"),
     omitted=RATELIMIT_PREFIX,
     file_flag="--settings",
 )
@@ -29,21 +31,25 @@ from swashplate.settings import Settings
 )
 @format_option("text", "json")
 @click.argument("domain")
-@entries_argument
+@descriptors_argument
 def command(
-    settings: Settings, server: str | None, output: str, domain: str, entries: tuple[tuple[str, str], ...]
+    settings: Settings, server: str | None, output: str, domain: str, descriptors: tuple[Entries, ...]
 ) -> None:
     """Say which limits a request's descriptor meets, and why not others: at each level what its entry meets, the
-    descriptors that came into question, and the counter. Write the entries in the order in which Envoy sends them.
+    descriptors that came into question, and the counter; then which of the limits are replaced or deny nothing. Write
+    the entries in the order in which Envoy sends them, and `+` between the descriptors of one request.
 
     \b
     swashplate ratelimit explain --config limits shop client=web user=bob
+    swashplate ratelimit explain --config limits shop client=web + user=bob
     swashplate ratelimit explain --server http://127.0.0.1:8080 shop client=web
+
+    A server also says what callers get while its store of counters is away.
 
     Exit code 1 when there is no limit.
     """
     if server is not None:
-        answer = admin_client.ask_limits(server, "/explain", query_of(domain, entries))
+        answer = admin_client.ask_limits(server, "/explain", query_of_all(domain, descriptors))
         if isinstance(answer, admin_client.Unreachable):
             raise UnusableError(str(answer))
         said = json.loads(answer)
@@ -55,7 +61,8 @@ def command(
             tree = read_limits(settings.ratelimit_config, settings).tree
         except OSError as failure:
             raise UnusableError(f"{failure.filename}: {failure.strerror}") from failure
-        explained = explain(tree, domain, entries)
+        around = Circumstances(settings.ratelimit_shadow_mode, settings.ratelimit_quota_mode)
+        explained = explain_request(tree, domain, descriptors, around)
         found, lines = explained.to_dict(), list(explained.lines())
     _print(found, lines, output)
     if not found["limits"]:
