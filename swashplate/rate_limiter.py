@@ -253,10 +253,14 @@ class RateLimiter:
 
     def _use(self) -> None:
         self.tree = self._of_files if self._of_routes is None else self._of_files.with_domains(self._of_routes)
-        self.limits = {name: sum(1 for _ in domain.limits()) for name, domain in self.tree.domains.items()}
+        self.limits = {name: self._count(domain) for name, domain in self.tree.domains.items()}
         self.core.use(self.tree)
         self._tell_found()
         self._on_tree(self.tree)
+
+    def _count(self, domain: DomainTree) -> int:
+        """Of a route file's limit there are several in the tree: for some values, and where a request lacks parts."""
+        return len(domain.descriptors) if domain is self._of_routes else sum(1 for _ in domain.limits())
 
     def _problems(self, problems: tuple[Problem, ...]) -> None:
         erring = frozenset(problem for problem in problems if problem.is_error)

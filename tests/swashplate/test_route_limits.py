@@ -151,6 +151,15 @@ def test_what_no_tree_takes_is_told_and_costs_nobody_else() -> None:
     assert limits.failed == {}
 
 
+async def test_a_limit_of_a_route_file_is_counted_once_however_many_values_it_tells_apart(site: Site) -> None:
+    by_user = "{allow: 2/year, per: [{header: x-user}], values: {root: 9/year, guest: 1/year}}"
+    site.write("routes/checkout.yaml", f"{ROUTES}  rate_limits: [{{name: total, allow: 2/year}}, {by_user}]\n")
+    with structlog.testing.capture_logs() as logs:
+        async with site.running() as here:
+            await in_force(str(here.listen), 2)
+    assert [line["limits"] for line in logs if line["event"] == "limits in force"] == [2]
+
+
 async def test_what_cannot_share_its_counters_is_an_error_and_never_another_limit(site: Site) -> None:
     update = {"ratelimit_listen": "127.0.0.1:0", "ratelimit_host": "grpcio", "ratelimit_keys": "compatible"}
     with structlog.testing.capture_logs() as logs:
