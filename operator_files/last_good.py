@@ -116,6 +116,11 @@ class LastGood(Generic[V]):
         gone = {path for path in paths if path in self.entries and self.entries[path].held}
         return self._with({path: entry for path, entry in self.entries.items() if path not in gone}) if gone else self
 
+    def still(self, paths: Iterable[str], before: Self) -> Self:
+        """With these files, which are gone, held as they were `before`."""
+        held = {path: replace(before.entries[path], problems=(), stale=True, held=True) for path in paths}
+        return self._with({**self.entries, **held})
+
     def renamed(self, old: str, new: str) -> Self:
         """With the entry of `old` under the path `new`, in the place of any there."""
         entries = {path: entry for path, entry in self.entries.items() if path != old}

@@ -7,11 +7,13 @@ Between files:
   domain's descriptors stand in the order of the files' paths.
 * an edit that takes what another file has is the error of the edited file. It waits, and is taken by itself once the
   other lets go. Files that are new together are taken in the order of their paths.
+* when the last good file goes, that is taken for a mount or a copy that failed: what goes last stays in force until
+  there is a good file again, or the removal is confirmed.
 """
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -46,6 +48,7 @@ class LimitBook:
     tree: LimitTree = field(default_factory=LimitTree)
     _files: LastGood[DomainFile] = field(default_factory=LastGood)
     _waiting: Mapping[str, Reading[DomainFile]] = field(default_factory=lambda: MappingProxyType({}))
+    _gone: frozenset[str] = frozenset()
 
     @classmethod
     def seeded(cls, texts: Mapping[str, str], options: Options | None = None) -> Self:
@@ -56,13 +59,26 @@ class LimitBook:
         return replace(book, _files=LastGood.seeded(readings), _waiting=MappingProxyType({}))
 
     def edited(self, changes: Mapping[str, Content | None]) -> Self:
-        """After these files were written, or deleted where None, while we watched: obeyed at once."""
-        return self._after(self._parsed(changes), live=True)
+        """After these files were written, or deleted where None, while we watched: obeyed at once, unless no good one
+        is left."""
+        read = self._parsed(changes)
+        book = self
+        if any(reading and reading.value for reading in read.values()):
+            book = replace(self, _files=self._files.confirm(set(self._none_left) - read.keys()), _gone=frozenset())
+        after = book._after(read, live=True)
+        lost = book._present - after.entries.keys()
+        if after._present or not lost:
+            return after
+        files = after._files.still(lost, book._files)
+        return replace(after, tree=book.tree, _files=files, _gone=book._gone | lost)._compiled()
 
     def compared(self, changes: Mapping[str, Content | None]) -> Self:
         """After the files were compared with an earlier life: one that is missing (None) or empty is held, and
         serves on until `confirm`, unless another file describes what it did."""
-        return self._after(self._parsed(changes), live=False)
+        read = self._parsed(changes)
+        if any(reading and reading.value for reading in read.values()):
+            return replace(self, _gone=frozenset())._after({**dict.fromkeys(self._none_left), **read}, live=False)
+        return self._after(read, live=False)
 
     def confirm(self, paths: Iterable[str]) -> Self:
         """Let go of these held files."""
@@ -83,7 +99,7 @@ class LimitBook:
             if name not in names[file.domain]
             for problem in problems
         ]
-        return in_order((*self._files.problems, *wanted))
+        return in_order((*self._files.problems, *wanted, *self._none_left_problem()))
 
     @property
     def held(self) -> tuple[str, ...]:
@@ -109,6 +125,26 @@ class LimitBook:
     def stale_domains(self) -> frozenset[str]:
         """Domains of which an older version is in force than their files say."""
         return frozenset(entry.value.domain for entry in self.entries.values() if entry.stale and entry.value)
+
+    @property
+    def _present(self) -> frozenset[str]:
+        """Files with a good version that are not only held."""
+        return frozenset(path for path in self._in_force() if not self.entries[path].held)
+
+    @property
+    def _none_left(self) -> tuple[str, ...]:
+        """Files that are held because with them the last good one went."""
+        return tuple(path for path in self.held if path in self._gone)
+
+    def _none_left_problem(self) -> Iterator[Problem]:
+        if gone := self._none_left:
+            others = f", and {len(gone) - 1} more with it" if len(gone) > 1 else ""
+            message = f"no good limit file is left: this one is gone{others}; its limits stay in force"
+            fix = (
+                "put it back; to lift all limits, leave a file with its domain and no descriptors, or confirm the "
+                "removal with `swashplate confirm limit-files`"
+            )
+            yield Problem(codes.NONE_LEFT.id, message, gone[0], fix=fix)
 
     def _parsed(self, changes: Mapping[str, Content | None]) -> _Readings:
         read = partial(parse, shared_keys=self.options.shared_keys)

@@ -53,9 +53,15 @@ OVERRULED = Code(
 )
 ROUTE_FILE = Code("L024", "A route file among limit files. Its limits are served from where route files are.")
 LIMITLESS = Code("L025", "The file has no descriptors, so it limits no request of its domain.")
+NONE_LEFT = Code(
+    "L026",
+    "No good limit file is left where there was one. The limits of those that went last stay in force until there is "
+    "one again, or the removal is confirmed.",
+)
 
 CODES: tuple[Code, ...] = (
     DUPLICATE, DOMAIN_TAKEN, DESCRIPTOR_TAKEN, UNIT, UNLIMITED, REPLACES_ITSELF, SHARE_THRESHOLD, SEVERAL, WINDOW,
     TIME_ZONE, INCOMPATIBLE, MISPLACED, NO_VALUE, DENIES_ALL, REPLACES_UNKNOWN, NAME_TWICE, NO_EFFECT, UNREACHABLE,
     KEY_PATTERN, OTHERWISE_THERE, YAML_1_1, APART, OVERRULED, ROUTE_FILE, LIMITLESS,
+    NONE_LEFT,
 )  # fmt: skip

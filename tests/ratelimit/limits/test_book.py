@@ -181,8 +181,9 @@ def test_a_file_renamed_and_cut_off_before_its_domain_keeps_its_last_good_versio
     renamed = book.edited({"a.yaml": None, "new.yaml": cut})
     assert renamed.tree is book.tree
     assert renamed.edited({"new.yaml": file("a", "k:2")}).stale == ()
-    both = book.edited({"a.yaml": None, "b.yaml": None, "new.yaml": cut})
-    assert in_force(both) == {}, "which of two it was is not known"
+    three = book.edited({"c.yaml": file("c", "k:1")})
+    both = three.edited({"a.yaml": None, "b.yaml": None, "new.yaml": cut})
+    assert in_force(both) == {"c": {"k": 1}}, "which of two it was is not known"
 
 
 def test_what_the_store_kept_is_in_force_at_once_and_stale() -> None:
@@ -218,9 +219,60 @@ def test_after_any_history_good_files_are_in_force(history: list[Mapping[str, st
     again = LimitBook(Options(merge_domains=merged)).edited(book.good_texts)
     assert in_force(again) == in_force(book)
     assert errors(again) == []
-    assert set(book.good_texts) <= set(texts)
+    assert set(book.good_texts) <= {*texts, *book.held}
+    assert in_force(book) or not any(in_force(LimitBook().edited(edit)) for edit in history)
     if not errors(book):
         assert book.good_texts == texts
     fresh = LimitBook(Options(merge_domains=merged)).edited(texts)
     if not errors(fresh) and not errors(book):
         assert in_force(fresh) == in_force(book)
+
+
+# None left
+
+
+def test_when_the_last_files_go_their_limits_stay() -> None:
+    before = LimitBook().edited({"a.yaml": file("a", "k:1"), "b.yaml": file("b", "k:2"), "c.yaml": file("c", "k:3")})
+    one_less = before.edited({"c.yaml": None})
+    assert in_force(one_less) == {"a": {"k": 1}, "b": {"k": 2}}
+    assert errors(one_less) == []
+    book = one_less.edited({"a.yaml": None, "b.yaml": None})
+    assert book.tree is one_less.tree
+    assert book.held == ("a.yaml", "b.yaml")
+    assert errors(book) == ["a.yaml L026"]
+    assert "1 more" in book.problems[0].message
+    assert book.good_texts == one_less.good_texts
+
+
+def test_a_good_file_ends_that_none_is_left() -> None:
+    book = LimitBook().edited({"a.yaml": file("a", "k:1"), "b.yaml": file("b", "k:2")})
+    gone = book.edited({"a.yaml": None, "b.yaml": None})
+    back = gone.edited({"a.yaml": file("a", "k:1"), "b.yaml": file("b", "k:2")})
+    assert in_force(back) == in_force(book)
+    assert (errors(back), back.held) == ([], ())
+    lifted = gone.edited({"other.yaml": file("a")})
+    assert in_force(lifted) == {"a": {}}
+    assert (errors(lifted), lifted.held) == ([], ())
+    confirmed = gone.confirm(gone.held)
+    assert (in_force(confirmed), errors(confirmed)) == ({}, [])
+
+
+def test_a_broken_file_does_not_end_that_none_is_left() -> None:
+    book = LimitBook().edited({"a.yaml": file("a", "k:1"), "b.yaml": file("b", "k:2")})
+    gone = book.edited({"a.yaml": None, "b.yaml": None})
+    broken = gone.edited({"a.yaml": BROKEN})
+    assert in_force(broken) == in_force(book)
+    assert errors(broken) == ["a.yaml:3:1 F004", "b.yaml L026"]
+    assert in_force(broken.edited({"a.yaml": None})) == in_force(book)
+    beside = (
+        LimitBook().edited({"a.yaml": file("a", "k:1"), "x.yaml": "domain: x\nkye: 1\n"}).edited({"a.yaml": None})
+    )
+    assert in_force(beside) == {"a": {"k": 1}}
+
+
+def test_none_left_and_then_another_life_holds_each_file() -> None:
+    book = LimitBook().edited({"a.yaml": file("a", "k:1"), "b.yaml": file("b", "k:2")})
+    gone = book.edited({"a.yaml": None, "b.yaml": None})
+    after = gone.compared({"a.yaml": file("a", "k:3")})
+    assert in_force(after) == {"a": {"k": 3}, "b": {"k": 2}}
+    assert [problem.code for problem in after.problems] == ["F014"]

@@ -12,7 +12,7 @@ from ratelimit.limits.book import LimitBook
 from ratelimit.limits.codes import CODES
 
 GOLDEN = Path(__file__).parent / "problems.txt"
-BETWEEN_FILES = {"L002", "L003", "L011", "L022", "L023"}
+BETWEEN_FILES = {"L002", "L003", "L011", "L022", "L023", "L026"}
 """Codes that one file by itself does not show."""
 
 

@@ -136,3 +136,38 @@ async def test_a_kubernetes_mount_is_followed_at_its_swap(root: Path) -> None:
         (root / "..tmp").rename(root / "..data")
         await now.until_requests({"a.k": 2})
         assert all(len(tree.domains) == 1 for tree in now.trees)
+
+
+async def test_the_last_file_that_vanishes_lifts_no_limit(root: Path) -> None:
+    (root / "a.yaml").write_text(file("a", "k:1"))
+    async with life(root) as now:
+        await now.until_requests({"a.k": 1})
+        os.rename(root / "a.yaml", root.parent / "away")
+        await now.until(lambda: [problem.code for problem in now.source.problems] == ["L026"])
+        assert now.requests() == {"a.k": 1}
+        assert [str(standing.kind) for standing in now.source.standings([str(root / "a.yaml")]).values()] == [
+            "last good"
+        ]
+        os.rename(root.parent / "away", root / "a.yaml")
+        await now.until(lambda: not now.source.problems)
+        assert now.requests() == {"a.k": 1}
+        assert now.source.held_files == ()
+
+
+async def test_a_kubernetes_mount_that_becomes_empty_lifts_no_limit(root: Path) -> None:
+    for version in ("..1", "..2"):
+        (root / version).mkdir()
+    (root / "..1" / "a.yaml").write_text(file("a", "k:1"))
+    (root / "..data").symlink_to("..1")
+    (root / "a.yaml").symlink_to("..data/a.yaml")
+    async with life(root) as now:
+        await now.until_requests({"a.k": 1})
+        (root / "..tmp").symlink_to("..2")
+        (root / "..tmp").rename(root / "..data")
+        (root / "a.yaml").unlink()
+        await now.until(lambda: [problem.code for problem in now.source.problems] == ["L026"])
+        assert now.requests() == {"a.k": 1}
+        (root / "..2" / "b.yaml").write_text(file("b", "k:2"))
+        (root / "b.yaml").symlink_to("..data/b.yaml")
+        await now.until_requests({"b.k": 2})
+        assert not now.source.problems
