@@ -267,8 +267,8 @@ class Namespace:
         return {address for endpoint in ready for address in endpoint["addresses"]}
 
     async def settled(self, service: str, *addresses: str) -> None:
-        """Waits until exactly these are ready in the service's slices. After an outage of the API server the controller
-        may take half a minute, or more, before it asks again."""
+        """Waits until exactly these are ready in the service's slices. After an outage of the API server the
+        controller may take half a minute, or more, before it asks again."""
 
         async def same() -> bool:
             return await self.ready_addresses(service) == set(addresses)
