@@ -51,7 +51,8 @@ def tell_untold(log: FilteringBoundLogger, untold: Mapping[Hashable, int], what:
 
 
 class ProblemLog:
-    """Told all problems of one source whenever they change; logs what is new, and files that are well again."""
+    """Told all problems of one source whenever they change; logs what is new, and files that are well again
+    or gone."""
 
     def __init__(
         self, log: FilteringBoundLogger, source: str, standings: Standings, outcome: Outcome = lambda _: ""
@@ -75,8 +76,13 @@ class ProblemLog:
         nothing = Standing(Kind.NOTHING)
         tell(self._log, new, lambda problem: standings.get(problem.file, nothing), self._outcome)
         now = frozenset(problems)
-        for file in sorted(_files_in_error(self._known) - _files_in_error(now)):
-            self._log.info("file has no errors any more: %s", file, file=file)
+        well = sorted(_files_in_error(self._known) - _files_in_error(now))
+        left = self._standings(well)
+        for file in well:
+            # Of a file without errors there is something in force.
+            is_gone = left.get(file) == nothing
+            what = "file with errors is gone" if is_gone else "file has no errors any more"
+            self._log.info(f"{what}: %s", file, file=file)
         self._known = now
 
 

@@ -49,6 +49,20 @@ def test_what_was_told_is_not_told_again_and_what_is_new_is() -> None:
     assert [line["file"] for line in logs[told:]] == ["c.yaml", "c.yaml"]
 
 
+def test_a_file_in_error_that_is_deleted_is_not_called_well() -> None:
+    left = {"a.yaml": Standing(Kind.REST), "b.yaml": Standing(Kind.NOTHING)}
+    tell = ProblemLog(structlog.get_logger(), "route-files", lambda _: left)
+    with capture_logs() as logs:
+        tell((*problems("a.yaml", 1), *problems("b.yaml", 1), *problems("kept elsewhere", 1)))
+        del logs[:]
+        tell(())
+    assert {line["file"]: line["event"].partition(":")[0] for line in logs} == {
+        "a.yaml": "file has no errors any more",
+        "b.yaml": "file with errors is gone",
+        "kept elsewhere": "file has no errors any more",
+    }
+
+
 def test_of_very_many_files_in_error_some_are_told() -> None:
     with capture_logs() as logs:
         log()(tuple(Problem("F011", "wrong", f"{number}.yaml", 1, 1) for number in range(10_000)))
