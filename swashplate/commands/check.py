@@ -48,8 +48,11 @@ class _Verdict:
 @click.option("--envoy", type=click.Path(path_type=Path), help="The Envoy to ask.  [default: the one that is found]")
 @click.option("--no-envoy", is_flag=True, help="Ask no Envoy.")
 @format_option("text", "json")
+@click.option("--strict", is_flag=True, help="Fail for warnings, too.")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
-def command(settings: Settings, envoy: Path | None, no_envoy: bool, output: str, files: tuple[Path, ...]) -> None:
+def command(
+    settings: Settings, envoy: Path | None, no_envoy: bool, output: str, strict: bool, files: tuple[Path, ...]
+) -> None:
     """Show every problem of the services, the routes, the resources, and of FILES (more route files, or directories).
 
     What is good is then translated, and an Envoy is asked whether it would take it, if there is one: the one of
@@ -58,7 +61,8 @@ def command(settings: Settings, envoy: Path | None, no_envoy: bool, output: str,
     Of Kubernetes and Consul, only the settings and the files that they name are checked: neither is asked, and so
     services and endpoints that only they know are not missed.
 
-    Exit code 0 when all is good (warnings are), 1 when there is an error, 2 when a file cannot be read.
+    Exit code 0 when all is good (warnings are, but for --strict), 1 when there is an error, 2 when a file
+    cannot be read.
     """
     # Nothing is counted here, so no store need be given.
     refuse_contradictions(settings.model_copy(update={"ratelimit_keys": "own"}))
@@ -78,7 +82,7 @@ def command(settings: Settings, envoy: Path | None, no_envoy: bool, output: str,
     else:
         _show(offline, findings, verdict, asks_registries(settings))
     refused = verdict is not None and verdict.refusal is not None
-    if refused or any(problem.is_error for problem in offline.problems):
+    if refused or (strict and findings) or any(problem.is_error or strict for problem in offline.problems):
         raise click.exceptions.Exit(PROBLEMS)
 
 

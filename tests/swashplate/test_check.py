@@ -80,6 +80,7 @@ def test_a_warning_alone_is_no_failure(site: Site) -> None:
     assert "warning" in result.stdout
     assert "canary" in result.stdout
     assert "0 errors, 1 warning" in result.stderr
+    assert check(site, "--no-envoy", "--strict").exit_code == 1
 
 
 def test_a_limit_that_cannot_share_its_counter_is_an_error_where_they_are_shared(site: Site) -> None:

@@ -97,6 +97,16 @@ def test_what_the_store_cannot_keep_is_an_error(site: Site, options: list[str], 
     assert code is None or code in result.stdout
 
 
+def test_warnings_fail_where_the_check_is_strict(site: Site) -> None:
+    site.write("domain: shop\ndescriptors: []\n")
+    for flags, code in ([], 0), (["--strict"], 1):
+        result = run("check", *flags, site.limits)
+        assert result.exit_code == code
+        assert "0 errors, 1 warning" in result.stderr
+    site.write()
+    assert run("check", "--strict", site.limits).exit_code == 0
+
+
 def test_check_as_json(site: Site) -> None:
     site.write(BROKEN)
     result = run("check", "-o", "json", site.limits)

@@ -22,8 +22,9 @@ from swashplate.settings import Settings
     file_flag="--settings",
 )
 @format_option("text", "json")
+@click.option("--strict", is_flag=True, help="Fail for warnings, too.")
 @click.argument("directories", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DIRECTORY...")
-def command(settings: Settings, output: str, directories: tuple[Path, ...]) -> None:
+def command(settings: Settings, output: str, strict: bool, directories: tuple[Path, ...]) -> None:
     """Show every problem of the limit files in each DIRECTORY (or file), each by itself: two may have one domain.
 
     \b
@@ -32,7 +33,8 @@ def command(settings: Settings, output: str, directories: tuple[Path, ...]) -> N
 
     The store is not asked; with --redis, what cannot be had there is a problem, too.
 
-    Exit code 0 when all is good (warnings are), 1 when there is an error or no file, 2 when something cannot be read.
+    Exit code 0 when all is good (warnings are, but for --strict), 1 when there is an error or no file, 2 when
+    something cannot be read.
     """
     try:
         read = [read_limits(directory, settings) for directory in directories]
@@ -47,7 +49,7 @@ def command(settings: Settings, output: str, directories: tuple[Path, ...]) -> N
         _show(problems, read)
     for directory in empty:
         click.echo(f"{directory}: there is no limit file here", err=True)
-    if empty or any(problem.is_error for problem in problems):
+    if empty or any(problem.is_error or strict for problem in problems):
         raise click.exceptions.Exit(PROBLEMS)
 
 
