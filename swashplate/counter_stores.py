@@ -31,6 +31,16 @@ def counter_store(settings: Settings) -> CounterStore:
     return OverLimitMemory(store) if settings.ratelimit_over_limit_memory else store
 
 
+def counted_in(settings: Settings) -> str:
+    """For people, without secrets. Raises SettingsError."""
+    if not settings.redis:
+        return "memory of this process"
+    place = redis_settings(settings.redis).place
+    if not settings.redis_per_second:
+        return place
+    return f"{place}; limits per second: {redis_settings(settings.redis_per_second).place}"
+
+
 def _redis(settings: Settings, url: str) -> RedisStore:
     said = redis_settings(url, _given(settings))
     # A password in the URL is the one that is meant.

@@ -27,7 +27,7 @@ from ratelimit.limits.overruled import overruled
 from ratelimit.limits.source import LimitSource
 from ratelimit.limits.tree import DomainTree, LimitTree
 from ratelimit.stats import RateLimitStats
-from swashplate.counter_stores import counter_keys, counter_store
+from swashplate.counter_stores import counted_in, counter_keys, counter_store
 from swashplate.problem_log import ProblemLog, naming, tell
 from swashplate.rate_limit_faults import FaultLog
 from swashplate.ratelimit_contradictions import splits_calls
@@ -227,7 +227,8 @@ class RateLimiter:
         self._tell_in_force(tree.domains)
 
     def _tell_in_force(self, domains: Collection[str]) -> None:
-        self._log.info("limits in force", domains=len(domains), limits=sum(self.limits[name] for name in domains))
+        limits = sum(self.limits[name] for name in domains)
+        self._log.info("limits in force", domains=len(domains), limits=limits, store=counted_in(self._settings))
 
     def _tell_none_later(self) -> None:
         self._telling_none = asyncio.get_running_loop().call_later(_FIRST_READING_S, self._tell_none)

@@ -1,14 +1,18 @@
 """`swashplate ratelimit serve`: the rate limit service by itself."""
 
 import asyncio
+import os
+from typing import Final
 
 import click
 import structlog
 import uvloop
+from structlog.typing import FilteringBoundLogger
 
 from operator_files.store import StoreError
 from ratelimit.counters.redis.settings import SettingsError
 from swashplate import VERSION, garbage, logs
+from swashplate.counter_stores import counted_in
 from swashplate.options import with_settings
 from swashplate.output import UnusableError
 from swashplate.rate_limit_server import RateLimitServer
@@ -17,6 +21,9 @@ from swashplate.ratelimit_contradictions import limit_contradictions
 from swashplate.ratelimit_settings import OF_HOST, OF_LIMITS, RATELIMIT_PREFIX
 from swashplate.settings import Settings
 from swashplate.signals import signals_set, unless
+
+_MEANT: Final = {"REDIS_URL": "--redis redis://HOST:PORT", "RUNTIME_ROOT": "--config DIRECTORY"}
+"""Variables of envoyproxy/ratelimit, and what is said instead."""
 
 
 @click.command(name="serve", short_help="Run the rate limit service.")
@@ -57,7 +64,16 @@ async def serve(settings: Settings) -> None:
                 return
             listen, http, host = started
             workers = {"workers": settings.ratelimit_workers} if several else {}
-            log.info("serving rate limits", version=VERSION, listen=listen, http=http, host=host, **workers)
+            log.info(
+                "serving rate limits",
+                version=VERSION,
+                listen=listen,
+                http=http,
+                host=host,
+                store=counted_in(settings),
+                **workers,
+            )
+            _tell_unread(log, settings)
             if settings.ratelimit_host == "auto" and host == "grpcio":
                 log.warning(
                     "grpchost is not built here",
@@ -68,6 +84,17 @@ async def serve(settings: Settings) -> None:
         log.info("shutting down")
     finally:
         await server.stop()
+
+
+def _tell_unread(log: FilteringBoundLogger, settings: Settings) -> None:
+    """Who moves from envoyproxy/ratelimit has its variables, and would not know that they do nothing."""
+    if not settings.redis and (unread := {name: meant for name, meant in _MEANT.items() if name in os.environ}):
+        log.warning(
+            "variables of envoyproxy/ratelimit are not read here",
+            variables=", ".join(unread),
+            lost="calls are counted in memory of this process, and shared with no other",
+            fix="; ".join(f"in the place of {name}, give {meant}" for name, meant in unread.items()),
+        )
 
 
 async def _started(server: RateLimitServer | Workers, settings: Settings) -> tuple[str, str, str]:
