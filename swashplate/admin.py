@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 from aiohttp import web
 
-from swashplate import VERSION, metrics
+from swashplate import VERSION, metrics, probe
 from swashplate.address import Address
 from swashplate.explain.reports import EndpointReport, RouteReport, ServiceReport
 from swashplate.explain.request import Request
@@ -115,10 +115,10 @@ class AdminServer:
         return web.Response(text=page, content_type="text/html")
 
     async def _healthz(self, _: web.Request) -> web.Response:
-        return _probe(self._subject.sick())
+        return probe.answered(self._subject.sick())
 
     async def _readyz(self, _: web.Request) -> web.Response:
-        return _probe(self._subject.unready(), self._subject.lacking())
+        return probe.answered(self._subject.unready(), self._subject.lacking())
 
     async def _metrics_page(self, _: web.Request) -> web.Response:
         await self._subject.count()
@@ -179,11 +179,6 @@ class AdminServer:
         except LookupError as failure:
             return _error(404, str(failure.args[0]))
         return web.json_response({"confirmed": list(confirmed)})
-
-
-def _probe(reasons: tuple[str, ...], remarks: tuple[str, ...] = ()) -> web.Response:
-    lines = reasons or ("ok", *remarks)
-    return web.Response(status=503 if reasons else 200, text="".join(f"{line}\n" for line in lines))
 
 
 def _error(status: int, message: str) -> web.Response:

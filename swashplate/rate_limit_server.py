@@ -144,7 +144,14 @@ class RateLimitServer:
 
     @property
     def unready(self) -> tuple[str, ...]:
-        return (*(self._routes.unready if self._routes is not None else ()), *self.limiter.unready)
+        return (*self._lacking_limits, *self.limiter.lacking_store)
+
+    @property
+    def _lacking_limits(self) -> tuple[str, ...]:
+        return (*(self._routes.unready if self._routes is not None else ()), *self.limiter.lacking_limits)
+
+    def errors_of(self, domain: str) -> tuple[str, ...]:
+        return self.limiter.errors_of(domain)
 
     async def metrics(self) -> AsyncIterator[bytes]:
         """Those of the service, and of the process."""
@@ -157,7 +164,13 @@ class RateLimitServer:
         app = Pages(
             self, asking, counters=self._settings.ratelimit_counters, options=answer_options(self._settings)
         ).application()
-        status = StatusPages(self._settings, self.limiter, unready=lambda: self.unready, listen=lambda: self._listen)
+        status = StatusPages(
+            self._settings,
+            self.limiter,
+            unready=lambda: self.unready,
+            lacking_limits=lambda: self._lacking_limits,
+            listen=lambda: self._listen,
+        )
         app.add_routes(status.routes())
         return app
 

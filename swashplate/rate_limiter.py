@@ -126,18 +126,26 @@ class RateLimiter:
     @property
     def unready(self) -> tuple[str, ...]:
         """Why callers should not be sent here."""
+        return (*self.lacking_limits, *self.lacking_store)
+
+    @property
+    def lacking_limits(self) -> tuple[str, ...]:
+        """Why no call is decided here, whatever the store does."""
         if self._stopping:
             return ("shutting down",)
-        reasons = []
         if self.source is not None and not self.source.freshness.ready:
-            reasons.append(f"{LIMIT_FILES}: {self.source.freshness.error or 'not read yet'}")
-        elif not self.core.has_tree and self.source is not None:
-            reasons.append(f"{LIMIT_FILES}: {self._none_in_force}")
-        elif not self.core.has_tree:
-            reasons.append(f"{ROUTE_FILES}: their limits are not in force yet")
-        if error := self.store.status.error:
-            reasons.append(f"store of counters: {error}")
-        return tuple(reasons)
+            return (f"{LIMIT_FILES}: {self.source.freshness.error or 'not read yet'}",)
+        if self.core.has_tree:
+            return ()
+        if self.source is not None:
+            return (f"{LIMIT_FILES}: {self._none_in_force}",)
+        return (f"{ROUTE_FILES}: their limits are not in force yet",)
+
+    @property
+    def lacking_store(self) -> tuple[str, ...]:
+        """Why `on_store_failure` decides."""
+        error = self.store.status.error
+        return (f"store of counters: {error}",) if error and not self._stopping else ()
 
     @property
     def _none_in_force(self) -> str:
@@ -188,6 +196,10 @@ class RateLimiter:
     def problems(self) -> tuple[Problem, ...]:
         """Those of limit files, and of limits of route files."""
         return (*self._problems_of_files(), *in_order(self._found))
+
+    def errors_of(self, domain: str) -> tuple[str, ...]:
+        """Sentences on limit files that speak of this domain and have errors."""
+        return self.source.book.errors_of(domain) if self.source is not None else ()
 
     def problem_reports(self) -> Iterator[ProblemReport]:
         """All of them, with what is in force of limit files that have errors."""

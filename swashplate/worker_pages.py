@@ -10,6 +10,7 @@ import aiohttp
 from aiohttp import web
 
 from ratelimit.http.application import METRICS_TYPE, error, only_plain_requests
+from swashplate import probe
 
 Asked = Callable[[Path, str], Awaitable[str | None]]
 """What a worker says at a path; None where it cannot be asked."""
@@ -42,6 +43,8 @@ class WorkerPages:
             [
                 web.get("/metrics", self._metrics),
                 web.get("/healthcheck", self._healthcheck),
+                web.get("/readyz", self._healthcheck),
+                web.get("/healthz", self._healthz),
                 web.post("/confirm", self._all),
                 web.route("*", "/{path:.*}", self._any),
             ]
@@ -72,6 +75,10 @@ class WorkerPages:
                 task.cancel()
             await asyncio.gather(*asking, return_exceptions=True)
         return answer
+
+    async def _healthz(self, _: web.Request) -> web.Response:
+        """Of the parent alone: it ends and replaces workers that hang."""
+        return probe.answered(())
 
     async def _all(self, request: web.Request) -> web.Response:
         """What each has to do for itself; the answer is that of one."""

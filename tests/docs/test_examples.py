@@ -40,6 +40,8 @@ def kind(block: Block) -> str:
         return "rotor"
     if data.keys() == {"rate_limit_service"}:
         return "a part of a filter"
+    if "load_assignment" in data:
+        return "a cluster"
     return "settings" if data.keys() <= Settings.model_fields.keys() else "nothing we know"
 
 
@@ -51,6 +53,7 @@ RESOURCES = [block for block in GOOD if kind(block) == "resources"]
 ROTOR = [block for block in GOOD if kind(block) == "rotor"]
 LIMITS = [block for block in GOOD if kind(block) == "limits"]
 ASKING = [block for block in GOOD if kind(block) == "a part of a filter"]
+CLUSTERS = [block for block in GOOD if kind(block) == "a cluster"]
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -60,7 +63,7 @@ def run(*arguments: str) -> tuple[int, str]:
 
 def test_every_example_is_checked_as_something() -> None:
     """No YAML is shown that nothing here looks at."""
-    looked_at = (*ROUTES, *SERVICES, *SETTINGS, *RESOURCES, *ROTOR, *LIMITS, *ASKING)
+    looked_at = (*ROUTES, *SERVICES, *SETTINGS, *RESOURCES, *ROTOR, *LIMITS, *ASKING, *CLUSTERS)
     assert [str(block) for block in GOOD if block not in looked_at] == []
 
 
@@ -68,6 +71,11 @@ def test_every_example_is_checked_as_something() -> None:
 def test_how_a_filter_asks_is_as_envoy_writes_it(block: Block) -> None:
     data: Any = yaml.load(block.text, Loader=yaml.CSafeLoader)
     envoy_api.parse("envoy.config.ratelimit.v3.RateLimitServiceConfig", data["rate_limit_service"])
+
+
+@pytest.mark.parametrize("block", CLUSTERS, ids=str)
+def test_clusters_are_as_envoy_writes_them(block: Block) -> None:
+    envoy_api.parse("envoy.config.cluster.v3.Cluster", yaml.load(block.text, Loader=yaml.CSafeLoader))
 
 
 @pytest.mark.parametrize("block", ROUTES, ids=str)

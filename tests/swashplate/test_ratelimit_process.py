@@ -20,6 +20,7 @@ from structlog.testing import capture_logs
 
 from ratelimit.host import choice
 from swashplate import rate_limit_workers
+from tests.e2e.harness.ports import free_port
 from tests.e2e.harness.wait import until
 from tests.ratelimit.counters.valkey import Valkey
 from tests.swashplate.ratelimit_site import Site, ask, health
@@ -129,6 +130,17 @@ async def test_who_does_not_speak_grpc_writes_nothing_to_the_log(site: Site, is_
 
 async def is_healthy(server: Server) -> bool:
     return await server.page("/healthcheck") == "OK"
+
+
+async def test_probes_of_several_workers(site: Site) -> None:
+    async with serving(site, "--workers", "2", "--redis", f"redis://127.0.0.1:{free_port()}") as server:
+        assert await server.page("/healthz") == "ok\n"
+
+        async def ready() -> bool:
+            return (await server.page("/readyz")).startswith("ok\nstore of counters: ")
+
+        await until(ready, "ready but for the store", within=DEADLINE_S)
+        assert await server.page("/healthcheck") != "OK"
 
 
 async def test_one_process_from_start_to_signal(site: Site) -> None:

@@ -81,6 +81,27 @@ async def test_it_is_not_ready_without_its_store(site: Site) -> None:
 
         await until(said, "the store is missed", within=DEADLINE_S)
         assert await here.health("") == "NOT_SERVING"
+        assert (await here.page("/healthcheck"))[0] == 500
+
+
+async def test_a_probe_that_does_not_mind_the_store(site: Site) -> None:
+    """All replicas have one store: a readiness probe that minds it takes them all away, and nobody is left to answer
+    by on_store_failure."""
+    async with site.serving(redis=f"redis://127.0.0.1:{free_port()}") as here:
+        status, text = await here.page("/readyz")
+        assert status == 503
+        assert text.startswith("limit-files: ")
+        assert (await here.page("/healthz")) == (200, "ok\n")
+        site.write()
+
+        async def ready() -> bool:
+            status, text = await here.page("/readyz")
+            return status == 200 and text.startswith("ok\nstore of counters: ")
+
+        await until(ready, "ready but for its store", within=DEADLINE_S)
+        assert (await here.page("/healthz")) == (200, "ok\n")
+        here.server.limiter.stopping()
+        assert await here.page("/readyz") == (503, "shutting down\n")
 
 
 async def test_a_broken_edit_leaves_the_last_good_limits_and_is_told(site: Site) -> None:
