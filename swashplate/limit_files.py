@@ -13,11 +13,12 @@ from swashplate.settings import Settings
 
 
 class LimitFiles(NamedTuple):
-    """What is good in them, every problem of all of them, and how many there are."""
+    """What is good in them, every problem of all of them, how many there are, and what they are as one."""
 
     tree: LimitTree
     problems: tuple[Problem, ...]
     files: int
+    book: LimitBook
 
 
 def read_limits(root: Path, settings: Settings) -> LimitFiles:
@@ -30,4 +31,4 @@ def read_limits(root: Path, settings: Settings) -> LimitFiles:
     book = LimitBook(options).edited(contents)
     why = splits_calls(settings)
     problems = (*book.problems, *(apart(book.tree, why) if why else ()))
-    return LimitFiles(book.tree, in_order(problems), len(contents))
+    return LimitFiles(book.tree, in_order(problems), len(contents), book)

@@ -83,6 +83,9 @@ class LimitsBeside:
     def unready(self) -> tuple[str, ...]:
         return self.limiter.unready
 
+    def errors_of(self, domain: str) -> tuple[str, ...]:
+        return self.limiter.errors_of(domain)
+
     def metrics(self) -> AsyncIterator[bytes]:
         return self._metrics.text()
 

@@ -12,7 +12,7 @@ from ratelimit.http.asking import JsonAsking
 from ratelimit.http.counting import MOST, Beginning, Counted, Counters
 from ratelimit.limits.dump import dump
 from ratelimit.limits.effects import Circumstances
-from ratelimit.limits.explain import explain_request
+from ratelimit.limits.explain import explain_request, why_unknown
 from ratelimit.limits.limit import Entries
 
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -24,6 +24,10 @@ class Subject(Counted, Protocol):
 
     @property
     def unready(self) -> tuple[str, ...]: ...
+
+    def errors_of(self, domain: str) -> tuple[str, ...]:
+        """Sentences on files that speak of this domain and have errors."""
+        ...
 
     def metrics(self) -> AsyncIterator[bytes]:
         """In Prometheus' text format, in pieces."""
@@ -79,7 +83,7 @@ class Pages:
                 descriptors[-1] = (*descriptors[-1], (key, value))
         options = self._options
         around = Circumstances(options.shadow_mode, options.quota_mode, self._subject.store.status.error)
-        found = explain_request(self._subject.tree, domain, descriptors, around)
+        found = explain_request(self._subject.tree, domain, descriptors, around, self._subject.errors_of(domain))
         return web.json_response({"explanation": found.to_dict(), "text": list(found.lines())})
 
     async def _healthcheck(self, _: web.Request) -> web.Response:
@@ -107,7 +111,7 @@ class Pages:
         except StoreUnavailableError as failure:
             return error(503, f"the store of counters cannot be asked: {failure}")
         identity = [{"key": key, "value": value} for key, value in counters.identity(domain, begin.entries)]
-        return web.json_response({"counters": found, "identity": identity})
+        return web.json_response({"counters": found, "identity": identity, "unknown": self._unknown(domain)})
 
     async def _reset(self, request: web.Request) -> web.Response:
         counters, domain = self._asked(request)
@@ -115,7 +119,12 @@ class Pages:
             forgotten = await counters.reset(domain, _beginning(request))
         except StoreUnavailableError as failure:
             return error(503, f"the store of counters cannot be asked: {failure}")
-        return web.json_response({"reset": forgotten})
+        return web.json_response({"reset": forgotten, "unknown": self._unknown(domain)})
+
+    def _unknown(self, domain: str) -> str | None:
+        """Why the domain is none of those in force; None where it is."""
+        tree = self._subject.tree
+        return None if domain in tree.domains else why_unknown(tree, domain, self._subject.errors_of(domain))
 
     def _asked(self, request: web.Request) -> tuple[Counters, str]:
         if self._counters is None:

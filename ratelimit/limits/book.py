@@ -49,6 +49,8 @@ class LimitBook:
     _files: LastGood[DomainFile] = field(default_factory=LastGood)
     _waiting: Mapping[str, Reading[DomainFile]] = field(default_factory=lambda: MappingProxyType({}))
     _gone: frozenset[str] = frozenset()
+    _refused: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """The domains that texts with errors speak of, by path."""
 
     @classmethod
     def seeded(cls, texts: Mapping[str, str], options: Options | None = None) -> Self:
@@ -100,6 +102,20 @@ class LimitBook:
             for problem in problems
         ]
         return in_order((*self._files.problems, *wanted, *self._none_left_problem()))
+
+    def errors_of(self, domain: str) -> tuple[str, ...]:
+        """Of each file that speaks of this domain and has an error: the first one, and what is in force instead."""
+        first: dict[str, Problem] = {}
+        for problem in self.problems:
+            if problem.is_error:
+                first.setdefault(problem.file, problem)
+        found = []
+        for path, problem in first.items():
+            good = self.entries[path].value
+            if domain in (self._refused.get(path), good.domain if good is not None else None):
+                what = "its last good version is in force" if good is not None else "nothing of it is in force"
+                found.append(f"{path} describes the domain `{domain}` and has an error, so {what}: {problem.said()}")
+        return tuple(found)
 
     @property
     def held(self) -> tuple[str, ...]:
@@ -168,7 +184,12 @@ class LimitBook:
         readings = {**read, **{path: self._refusal(path, read[path], against) for path, against in refused.items()}}
         files = book._files.edited(readings) if live else book._files.compared(readings).confirm(yielding)
         waiting = {path: reading for path, reading in sorted(read.items()) if reading is not None and path in refused}
-        return replace(self, _files=files, _waiting=MappingProxyType(waiting))._compiled()
+        kept = {path: domain for path, domain in self._refused.items() if path not in readings}
+        erring = {path: _domain_in(each.text) for path, each in readings.items() if each and each.value is None}
+        kept |= {path: domain for path, domain in erring.items() if domain}
+        return replace(
+            self, _files=files, _waiting=MappingProxyType(waiting), _refused=MappingProxyType(kept)
+        )._compiled()
 
     def _renamed(self, changes: _Readings) -> Self:
         """A file that was renamed and broken in one edit keeps the last good version of its old name."""
@@ -232,6 +253,16 @@ def _speaks_of(text: str, domain: str) -> bool:
     return (
         re.search(rf"""^["']?domain["']?:[ ]*["']?{re.escape(domain)}["']?\s*(#|$)""", text, re.MULTILINE) is not None
     )
+
+
+def _domain_in(text: str) -> str | None:
+    """The domain that a text names, which need not be YAML."""
+    found = re.search(
+        r"""^(?:\{\s*["']?|[ \t]*"|'?)domain["']?[ \t]*:[ \t]*(?:"([^"\n]+)"|'([^'\n]+)'|([^"'#,}\n]+))""",
+        text,
+        re.MULTILINE,
+    )
+    return next(name.strip() for name in found.groups() if name) if found else None
 
 
 def _names_a_domain(text: str) -> bool:

@@ -111,27 +111,39 @@ class RequestExplanation:
 
 
 def explain_request(
-    tree: LimitTree, domain: str, descriptors: Sequence[Entries], around: Circumstances
+    tree: LimitTree,
+    domain: str,
+    descriptors: Sequence[Entries],
+    around: Circumstances,
+    errors: Sequence[str] = (),
 ) -> RequestExplanation:
-    """Follows each through the tree; none are one without entries."""
-    found = tuple(explain(tree, domain, entries) for entries in descriptors or ((),))
+    """Follows each through the tree; none are one without entries. `errors`: sentences on files that speak of the
+    domain."""
+    found = tuple(explain(tree, domain, entries, errors) for entries in descriptors or ((),))
     known = tree.domains.get(domain)
     met = [each.match.limits if each.match is not None else () for each in found]
-    return RequestExplanation(found, around, tuple(effects(known, met, around)) if known is not None else ())
+    if known is None:
+        return RequestExplanation(found, around, ())
+    return RequestExplanation(found, around, (*effects(known, met, around), *errors))
 
 
-def explain(tree: LimitTree, domain: str, entries: Entries) -> Explanation:
+def explain(tree: LimitTree, domain: str, entries: Entries, errors: Sequence[str] = ()) -> Explanation:
     """Follows the entries through the tree."""
     found = tree.domains.get(domain)
     if found is None:
-        near = nearest(domain, tree.domains.keys())
-        hint = f"; did you mean `{near}`?" if near else _known("; there is", tree.domains)
-        return Explanation(
-            domain, entries, (), f"no file describes the domain `{domain}`, so nothing is limited{hint}"
-        )
+        return Explanation(domain, entries, (), why_unknown(tree, domain, errors))
     steps = tuple(_steps(found, entries))
     match = found.match(entries)
     return Explanation(domain, entries, steps, _conclusion(found, entries, match), match)
+
+
+def why_unknown(tree: LimitTree, domain: str, errors: Sequence[str] = ()) -> str:
+    """Why nothing is limited of a domain that the tree does not have."""
+    if errors:
+        return "; ".join(errors)
+    near = nearest(domain, tree.domains.keys())
+    hint = f"; did you mean `{near}`?" if near else _known("; there is", tree.domains)
+    return f"no file describes the domain `{domain}`, so nothing is limited{hint}"
 
 
 def said(limit: Limit) -> str:

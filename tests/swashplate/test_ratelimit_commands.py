@@ -215,6 +215,31 @@ async def test_a_server_says_in_what_mode_it_is_and_what_callers_get_without_its
         await until(explained, "the store to be known to be away", within=DEADLINE_S)
 
 
+async def test_a_domain_that_is_not_in_force_is_told_with_its_reason(site: Site) -> None:
+    site.write(BROKEN.replace("shop", "extra"), "extra.yaml")
+    because = (
+        f"{site.limits}/extra.yaml describes the domain `extra` and has an error, so nothing of it is in force: "
+    )
+    place = f"{site.limits}/extra.yaml:4:24 L004"
+    said = run("explain", "--config", site.limits, "extra", "client=web").stdout
+    assert because + place in said
+    assert "no file" not in said
+    async with site.serving(ratelimit_counters=True) as here:
+        await here.ready()
+        ask = asking(here)
+        assert because + place in (await ask("explain", "extra", "client=web")).stdout
+        for command in ("counters list extra", "counters show extra client=web", "counters reset extra --all"):
+            assert because + place in (await ask(command)).stderr
+        nowhere = (await ask("counters list", "nodomain")).stderr
+        assert nowhere == "no file describes the domain `nodomain`, so nothing is limited; there is `shop`\n"
+        site.write(BROKEN)
+
+        async def stale() -> bool:
+            return "its last good version is in force" in (await ask("explain", "shop", "client=web")).stdout
+
+        await until(stale, "an error of the domain", within=DEADLINE_S)
+
+
 async def test_a_server_that_does_not_serve_counters_says_how_it_would(site: Site) -> None:
     async with site.serving() as here:
         result = await asking(here)("counters list", "shop")

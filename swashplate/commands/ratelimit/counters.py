@@ -54,8 +54,9 @@ def list_(settings: Settings, server: str | None, output: str, most: int, domain
     swashplate ratelimit counters list shop client=web
     """
     query = [*query_of(domain, entries), ("most", str(most))]
-    counters = _asked(settings, server, "/counters", query)["counters"]
-    _print(counters, output)
+    answer = _asked(settings, server, "/counters", query)
+    counters = answer["counters"]
+    _print(counters, output, answer.get("unknown"))
     if len(counters) == most:
         click.echo(f"there may be more than these {most}; see --most", err=True)
 
@@ -81,7 +82,7 @@ def show(settings: Settings, server: str | None, output: str, domain: str, entri
     given = [{"key": key, "value": value} for key, value in entries]
     wanted = (given, answer.get("identity", given))
     counters = [counter for counter in answer["counters"] if counter.get("entries", given) in wanted]
-    _print(counters, output)
+    _print(counters, output, answer.get("unknown"))
     if all(counter.get("ended") for counter in counters):
         raise click.exceptions.Exit(PROBLEMS)
 
@@ -102,8 +103,10 @@ def reset(settings: Settings, server: str | None, everything: bool, domain: str,
     """
     if everything == bool(entries):
         raise click.UsageError("say which: give entries, or --all for those of the whole domain")
-    done = _asked(settings, server, "/counters/reset", query_of(domain, entries), "POST")["reset"]
-    click.echo(f"{counted(done, 'counter')} reset")
+    answer = _asked(settings, server, "/counters/reset", query_of(domain, entries), "POST")
+    click.echo(f"{counted(answer['reset'], 'counter')} reset")
+    if unknown := answer.get("unknown"):
+        click.echo(escaped(unknown), err=True)
 
 
 def _asked(
@@ -121,12 +124,16 @@ def _asked(
     return said
 
 
-def _print(counters: Sequence[Mapping[str, Any]], output: str) -> None:
+def _print(counters: Sequence[Mapping[str, Any]], output: str, unknown: str | None) -> None:
+    """`unknown`: why the domain is none of those in force."""
+    if unknown:
+        click.echo(escaped(unknown), err=True)
     if output == "json":
         click.echo(json.dumps({"counters": list(counters)}, indent=2, ensure_ascii=False))
         return
     if not counters:
-        click.echo("no counter: nothing was counted, or all of it has ended", err=True)
+        if not unknown:
+            click.echo("no counter: nothing was counted, or all of it has ended", err=True)
         return
     table = columns("DESCRIPTOR", "WINDOW", "HITS", "LIMIT", "FORGOTTEN IN")
     for counter in counters:

@@ -58,11 +58,11 @@ def command(
         raise click.UsageError("there are no limits to look into: give --config or --server")
     else:
         try:
-            tree = read_limits(settings.ratelimit_config, settings).tree
+            read = read_limits(settings.ratelimit_config, settings)
         except OSError as failure:
             raise UnusableError(f"{failure.filename}: {failure.strerror}") from failure
         around = Circumstances(settings.ratelimit_shadow_mode, settings.ratelimit_quota_mode)
-        explained = explain_request(tree, domain, descriptors, around)
+        explained = explain_request(read.tree, domain, descriptors, around, read.book.errors_of(domain))
         found, lines = explained.to_dict(), list(explained.lines())
     _print(found, lines, output)
     if not found["limits"]:

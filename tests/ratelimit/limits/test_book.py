@@ -276,3 +276,41 @@ def test_none_left_and_then_another_life_holds_each_file() -> None:
     after = gone.compared({"a.yaml": file("a", "k:3")})
     assert in_force(after) == {"a": {"k": 3}, "b": {"k": 2}}
     assert [problem.code for problem in after.problems] == ["F014"]
+
+
+# Whose errors
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "domain: extra\ndescriptors: [{kye: x}]\n",
+        "# first\n'domain': 'extra'\ndescriptors: [\n",
+        'domain: "extra" # the extra one\ndescriptors: [\n',
+        '{"domain": "extra", "descriptors": [{"kye": "x"}]}',
+        '{\n  "domain" : "extra",\n  "descriptors": [{\n',
+        "{domain: extra, descriptors: [{kye: x}]}",
+    ],
+)
+def test_the_domain_of_a_refused_file_is_known(text: str) -> None:
+    book = LimitBook().edited({"a.yaml": file("a", "k:1"), "extra.yaml": text})
+    (said,) = book.errors_of("extra")
+    assert said.startswith("extra.yaml describes the domain `extra` and has an error, so nothing of it is in force: ")
+    assert errors(book)[0] in said
+    assert book.errors_of("a") == book.errors_of("x") == ()
+    assert book.edited({"extra.yaml": file("extra")}).errors_of("extra") == ()
+    assert book.edited({"extra.yaml": None}).errors_of("extra") == ()
+
+
+def test_a_file_in_error_with_a_good_version_says_that_it_is_in_force() -> None:
+    book = LimitBook().edited({"a.yaml": file("a", "k:1")}).edited({"a.yaml": BROKEN, "b.yaml": file("a", "k:2")})
+    assert [said.partition(": ")[0] for said in book.errors_of("a")] == [
+        "a.yaml describes the domain `a` and has an error, so its last good version is in force",
+        "b.yaml describes the domain `a` and has an error, so nothing of it is in force",
+    ]
+    assert "L002" in book.errors_of("a")[1]
+
+
+@given(st.text() | st.binary())
+def test_any_text_may_speak_of_a_domain(text: str | bytes) -> None:
+    assert LimitBook().edited({"x.yaml": text}).errors_of("other") == ()
