@@ -48,6 +48,7 @@ class StatusPages:
             started_at=self._started_at,
             ready=not reasons,
             reasons=reasons,
+            has_proxies=False,
         )
         return StatusReport(
             servers=(server,),

@@ -185,7 +185,7 @@ class FailuresReport(_Report):
 
 class ServerReport(_Report):
     """The server itself. `reasons` say why it is not ready; empty when it is. `pending`: a change was seen that
-    proxies have not been told of yet."""
+    proxies have not been told of yet. `has_proxies`: whether it is one of discovery; else it answers limits alone."""
 
     identifier: str
     version: str
@@ -194,6 +194,7 @@ class ServerReport(_Report):
     ready: bool
     reasons: tuple[str, ...]
     pending: bool = False
+    has_proxies: bool = True
 
 
 class StatusReport(_Report):

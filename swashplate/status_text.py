@@ -60,7 +60,9 @@ def show(
     if node is not None:
         parts: list[RenderableType] = [_node(proxy, now) for proxy in report.proxies]
     else:
-        parts = [_servers(report, now), _sources(report, now), _proxies(report.proxies)]
+        parts = [_servers(report, now), _sources(report, now)]
+        if _of_discovery(report):
+            parts.append(_proxies(report.proxies))
         if report.loads or all_load:
             parts.append(load_table(report.loads, None if all_load else MOST))
         if failures:
@@ -95,12 +97,17 @@ def _each_escaped(data: Any) -> Any:
     return tuple(map(_each_escaped, data)) if isinstance(data, list | tuple) else data
 
 
+def _of_discovery(report: StatusReport) -> bool:
+    """Whether any of the servers has proxies: what answers limits alone never has."""
+    return not report.servers or any(server.has_proxies for server in report.servers)
+
+
 def _state(state: str) -> Text:
     return Text("NACKed" if state == "nacked" else state, style=_STYLES[state])
 
 
 def _servers(report: StatusReport, now: datetime) -> RenderableType:
-    table = columns("SERVER", "VERSION", "ADS", "UP", "STATE", "")
+    table = columns("SERVER", "VERSION", "ADS" if _of_discovery(report) else "GRPC", "UP", "STATE", "")
     for server in report.servers:
         state = _state("ready" if server.ready else "not ready")
         reasons = "; ".join(_not_ready(server, report.sources))
@@ -118,7 +125,7 @@ def _not_ready(server: ServerReport, sources: Iterable[SourceReport]) -> Iterato
 def _sources(report: StatusReport, now: datetime) -> RenderableType:
     with_endpoints = any(source.endpoints or source.left_out for source in report.sources)
     more = ("ENDPOINTS",) if with_endpoints else ()
-    table = columns("SOURCE", "AT", "STATE", "SERVICES", *more, "READ", "")
+    table = columns("SOURCE", "AT", "STATE", "SERVICES" if _of_discovery(report) else "DOMAINS", *more, "READ", "")
     for source in report.sources:
         facts = [f"stale for {age(source.stale_since, now)}"] if source.stale_since else []
         facts += [f"{len(source.held)} held"] if source.held else []

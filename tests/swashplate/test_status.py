@@ -88,6 +88,18 @@ def test_text_off_a_terminal_is_whole_and_plain() -> None:
     assert header.split() == ["PROXY", "CLUSTER", "CLIENT", "ADS", "CDS", "RDS", "SERVER"]
 
 
+def test_text_of_a_rate_limit_service_has_nothing_of_proxies() -> None:
+    (server,) = a_report().servers
+    alone = (server.model_copy(update={"has_proxies": False}),)
+    limits = (a_source(name="limit-files", kind="limits", place="limits", services=2),)
+    text = shown(a_report(servers=alone, sources=limits, proxies=()))
+    first, _, _, second, *_ = text.splitlines()
+    assert first.split() == ["SERVER", "VERSION", "GRPC", "UP", "STATE"]
+    assert second.split() == ["SOURCE", "AT", "STATE", "DOMAINS", "READ"]
+    assert "proxy" not in text
+    assert "No proxy is connected." in shown(a_report(servers=(server, *alone), proxies=()))
+
+
 def test_text_of_one_node_has_its_versions() -> None:
     text = shown(a_report(proxies=(a_proxy("web-1"), a_proxy("other"))), node="web-1")
     assert "web-1 (web), envoy 1.40.0, delta" in text
