@@ -80,9 +80,10 @@ class ProblemLog:
         left = self._standings(well)
         for file in well:
             # Of a file without errors there is something in force.
-            is_gone = left.get(file) == nothing
-            what = "file with errors is gone" if is_gone else "file has no errors any more"
-            self._log.info(f"{what}: %s", file, file=file)
+            if left.get(file) == nothing:
+                self._log.info("file with errors is gone: %s", file, file=file)
+            else:
+                self._log.info("file has no errors any more: %s", file, file=file)
         self._known = now
 
 
