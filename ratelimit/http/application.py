@@ -1,6 +1,6 @@
 """The pages of the rate limit service."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from ipaddress import ip_address
 from typing import Final, Protocol
 
@@ -111,7 +111,7 @@ class Pages:
         except StoreUnavailableError as failure:
             return error(503, f"the store of counters cannot be asked: {failure}")
         identity = [{"key": key, "value": value} for key, value in counters.identity(domain, begin.entries)]
-        return web.json_response({"counters": found, "identity": identity, "unknown": self._unknown(domain)})
+        return web.json_response({"counters": found, "identity": identity, **self._unknown(domain)})
 
     async def _reset(self, request: web.Request) -> web.Response:
         counters, domain = self._asked(request)
@@ -119,12 +119,14 @@ class Pages:
             forgotten = await counters.reset(domain, _beginning(request))
         except StoreUnavailableError as failure:
             return error(503, f"the store of counters cannot be asked: {failure}")
-        return web.json_response({"reset": forgotten, "unknown": self._unknown(domain)})
+        return web.json_response({"reset": forgotten, **self._unknown(domain)})
 
-    def _unknown(self, domain: str) -> str | None:
-        """Why the domain is none of those in force; None where it is."""
+    def _unknown(self, domain: str) -> Mapping[str, str]:
+        """Why the domain is none of those in force; empty where it is."""
         tree = self._subject.tree
-        return None if domain in tree.domains else why_unknown(tree, domain, self._subject.errors_of(domain))
+        return (
+            {} if domain in tree.domains else {"unknown": why_unknown(tree, domain, self._subject.errors_of(domain))}
+        )
 
     def _asked(self, request: web.Request) -> tuple[Counters, str]:
         if self._counters is None:
