@@ -128,12 +128,14 @@ async def test_a_broken_file_changes_nothing_and_a_removed_one_is_gone(site: Sit
         site.write("routes/checkout.yaml", LIMITED.replace("100/minute", "200/minute"))
         await client.take()
         assert client.limits.keys() == {"shop", DOMAIN}
+        site.write("limits/other.yaml", SHOP.replace("domain: shop", "domain: other"))
+        await client.take()
         (site.root / "limits/shop.yaml").unlink()
         await client.take()
-        assert client.limits.keys() == {DOMAIN}
+        assert client.limits.keys() == {"other", DOMAIN}
         site.write("routes/checkout.yaml", ROUTES)
         await client.take()
-        assert client.limits == {}
+        assert client.limits.keys() == {"other"}
 
 
 async def test_limits_of_routes_are_served_where_envoys_ask_another_service(site: Site) -> None:
