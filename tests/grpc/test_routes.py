@@ -135,6 +135,11 @@ async def test_what_only_a_proxy_can_do_is_in_the_warnings(shared: Site, caller:
 async def test_a_file_that_never_was_good_refuses_every_call(shared: Site, caller: Caller) -> None:
     async with Backend("only") as backend:
         shared.route("broken", "version: 1\nservice: broken\nrules: 7\n")
+
+        async def is_told() -> bool:
+            return "broken.yaml" in (await shared.get("/status"))[1]
+
+        await until(is_told, "the file to be read: the service's own is followed apart from it")
         shared.service("broken", backend.endpoint())
         assert statuses(await caller.call("broken")) == ["UNAVAILABLE"]
         assert not backend.calls
