@@ -2,10 +2,11 @@
 
 use crate::call::Call;
 use crate::counters::Counters;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::{read, write};
 use std::collections::VecDeque;
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -29,19 +30,18 @@ const SWEPT_FOR_ONE: u64 = 16;
 
 /// Calls in the order of their arrival, for one other thread.
 ///
-/// The socket that [`Queue::as_fd`] names is readable while calls wait, and once the server has stopped.
+/// The eventfd that [`Queue::as_fd`] names is readable while calls wait, and once the server has stopped.
 #[derive(Debug)]
 pub struct Queue {
     state: Mutex<State>,
-    readable: UnixStream,
-    signals: UnixStream,
+    readable: OwnedFd,
     counters: Arc<Counters>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<Call>,
-    /// A byte is in the socket.
+    /// The eventfd is readable.
     signalled: bool,
     closed: bool,
     swept: Option<Instant>,
@@ -51,10 +51,8 @@ struct State {
 
 impl Queue {
     pub fn new(counters: Arc<Counters>) -> io::Result<Arc<Self>> {
-        let (readable, signals) = UnixStream::pair()?;
-        readable.set_nonblocking(true)?;
-        signals.set_nonblocking(true)?;
-        Ok(Arc::new(Self { state: Mutex::default(), readable, signals, counters }))
+        let readable = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        Ok(Arc::new(Self { state: Mutex::default(), readable, counters }))
     }
 
     /// Up to `most` calls, oldest first, without those that are over.
@@ -68,8 +66,9 @@ impl Queue {
                 calls.push(call);
             }
         }
-        if state.waiting.is_empty() && state.signalled && !state.closed {
-            let _ = (&self.readable).read(&mut [0; 8]);
+        if state.waiting.is_empty() && !state.closed {
+            // Also where nothing is signalled: the word of calls that had been taken by then may have come since.
+            let _ = read(&self.readable, &mut [0; 8]);
             state.signalled = false;
         }
         drop(state);
@@ -98,10 +97,12 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn raise(&self, state: &mut State) {
-        if !state.signalled {
-            let _ = (&self.signals).write(&[1]);
-            state.signalled = true;
+    /// Wakes the other thread, which may run at once, and so is not to find the lock taken.
+    fn raise(&self, mut state: MutexGuard<'_, State>) {
+        let raised = std::mem::replace(&mut state.signalled, true);
+        drop(state);
+        if !raised {
+            let _ = write(&self.readable, &1_u64.to_ne_bytes());
         }
     }
 }
@@ -118,9 +119,9 @@ impl Inbox for Queue {
     }
 
     fn signal(&self) {
-        let mut state = self.lock();
+        let state = self.lock();
         if !state.waiting.is_empty() {
-            self.raise(&mut state);
+            self.raise(state);
         }
     }
 
@@ -142,6 +143,6 @@ impl Inbox for Queue {
         let mut state = self.lock();
         state.closed = true;
         state.waiting.clear();
-        self.raise(&mut state);
+        self.raise(state);
     }
 }
