@@ -1,13 +1,20 @@
-"""Gathers calls that come one by one into turns: all that came since the event loop last looked."""
+"""Gathers calls that come one by one into turns: all that came since the event loop last looked, or, in a process
+that has its hands full, within a millisecond.
+
+grpcio hands over one call at a time, so that a busy process would pay for a turn, and a trip to the store, with each.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ratelimit.core.call import Status, Turn
 from ratelimit.host.gate import Gate
 from ratelimit.host.limits import MOST_A_TURN
+from ratelimit.host.saturation import Saturation
+
+WAIT_S: Final = 0.001
 
 
 class Failure(NamedTuple):
@@ -59,9 +66,11 @@ class _Gathered:
 class Gatherer:
     """To be made on the event loop. Calls that were cancelled before their turn are in none."""
 
-    def __init__(self, decide: Callable[[Turn], None], gate: Gate) -> None:
+    def __init__(self, decide: Callable[[Turn], None], gate: Gate, is_full: Callable[[], bool] | None = None) -> None:
+        """`is_full`: whether it is better to wait for more calls; by default, whether the process is saturated."""
         self._decide = decide
         self._gate = gate
+        self._is_full = is_full or Saturation()
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[_Answered, _Waiting] = {}
         self._scheduled = False
@@ -85,10 +94,12 @@ class Gatherer:
 
     def _schedule(self) -> None:
         self._scheduled = True
-        if self._gate.open:
-            self._loop.call_soon(self._take)
-        else:
+        if not self._gate.open:
             self._gate.when_open(self._take)
+        elif self._is_full():
+            self._loop.call_later(WAIT_S, self._take)
+        else:
+            self._loop.call_soon(self._take)
 
     def _hand_over(self, turn: _Gathered) -> None:
         try:
@@ -104,7 +115,8 @@ class Gatherer:
             for answered, _ in calls:
                 del self._waiting[answered]
             if self._waiting:
-                self._schedule()
+                self._scheduled = True
+                self._loop.call_soon(self._take)
             if calls:
                 self._hand_over(_Gathered(calls))
         elif self._waiting:

@@ -1,0 +1,63 @@
+"""Calls that come one by one share turns where each turn costs what the process has not."""
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ratelimit.core.call import Turn
+from ratelimit.host import gather
+from ratelimit.host.gate import Gate
+from ratelimit.host.gather import Gatherer
+from ratelimit.host.saturation import FREE, FULL, LOOK_S, Saturation
+from tests.ratelimit.host.both import Door
+
+
+@pytest.mark.parametrize(("full", "turns"), [(False, [1, 1]), (True, [2])])
+async def test_a_process_that_is_full_waits_for_more_calls(
+    full: bool, turns: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gather, "WAIT_S", 0.2)
+    seen: list[int] = []
+
+    def decide(turn: Turn) -> None:
+        seen.append(len(turn.messages))
+        for call, message in enumerate(turn.messages):
+            turn.answer(call, message)
+
+    gatherer = Gatherer(decide, Gate(Door()), lambda: full)
+    first = asyncio.create_task(gatherer.ask(b"first", 1e9))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    second = asyncio.create_task(gatherer.ask(b"second", 1e9))
+    assert await asyncio.gather(first, second) == [b"first", b"second"]
+    assert seen == turns
+
+
+@given(st.lists(st.tuples(st.floats(0, 0.1), st.floats(0, 1)), max_size=40))
+def test_it_goes_by_what_was_used_since_the_last_look(steps: list[tuple[float, float]]) -> None:
+    wall, cpu = 100.0, 3.0
+    is_full = Saturation(lambda: wall, lambda: cpu)
+    full, looked, used = False, wall, cpu
+    for took, share in steps:
+        wall += took
+        cpu += took * share
+        if wall - looked >= LOOK_S:
+            full = (cpu - used) >= (FREE if full else FULL) * (wall - looked)
+            looked, used = wall, cpu
+        assert is_full() == full
+
+
+def test_it_is_full_from_the_first_look_at_a_busy_time_to_the_first_at_a_free_one() -> None:
+    now, used = 0.0, 0.0
+    is_full = Saturation(lambda: now, lambda: used)
+    assert not is_full()
+    now, used = 1.0, 0.95
+    assert is_full()
+    now, used = 2.0, 1.55  # less than FULL, more than FREE
+    assert is_full()
+    now = 12.0  # nothing was asked for long
+    assert not is_full()
+    now, used = 13.0, 2.15
+    assert not is_full()
