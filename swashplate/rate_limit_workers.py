@@ -164,7 +164,7 @@ class Workers:
             reason = f"it has not begun within {_START_S:g} s, and is ended"
             self._log.error("a worker hangs: %s", reason, worker=number, pid=process.pid)
             process.kill()
-            await process.wait()  # else a second signal, of `stop`, takes its exit code away from whoever waits for it
+            await process.wait()  # a second signal, from `stop`, would lose its exit code
             return None
 
     async def _keep(self, number: int) -> None:
