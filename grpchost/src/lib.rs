@@ -3,6 +3,7 @@
 mod host;
 mod open_call;
 mod settings;
+mod status;
 mod turn;
 
 use pyo3::prelude::*;

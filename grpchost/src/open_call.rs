@@ -1,6 +1,6 @@
 //! A streaming call that Python keeps open.
 
-use crate::turn::failure;
+use crate::status::failure;
 use grpchost_server::{Failure, OpenCall as ServerOpenCall, framed};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -1,7 +1,8 @@
 //! The calls of one take.
 
 use crate::open_call::OpenCall;
-use grpchost_server::{Answers, Call, Code, Failure, Peer, Pending, Reply, framed};
+use crate::status::failure;
+use grpchost_server::{Answers, Call, Peer, Pending, Reply, framed};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -87,13 +88,6 @@ impl Turn {
         if self.unanswered == 0 {
             self.flush();
         }
-    }
-}
-
-pub fn failure(code: u8, message: String) -> PyResult<Failure> {
-    match Code::from_number(code) {
-        None | Some(Code::Ok) => Err(PyValueError::new_err(format!("{code} is no status that a call can fail with"))),
-        Some(code) => Ok(Failure::new(code, message)),
     }
 }
 

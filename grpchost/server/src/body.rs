@@ -1,18 +1,16 @@
 //! What goes back to the caller.
 
 use crate::headers::Refusal;
-use crate::status::{Code, Failure, percent_encoded};
+use crate::status::{Code, Failure, trailers, write_failure};
 use crate::stream::Streaming;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Response, header::CONTENT_TYPE};
+use http::{HeaderName, HeaderValue, Response, header::CONTENT_TYPE};
 use http_body::{Body, Frame};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
-const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
-const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 
 /// An answer's body: one frame and the trailers, or nothing; or a stream.
@@ -45,25 +43,6 @@ impl Body for Answer {
     }
 
     // No size is told, for hyper would make a content-length of it, which gRPC has no use for.
-}
-
-/// How a call ended that had an answer, or a stream.
-pub fn trailers(status: &Result<(), Failure>) -> HeaderMap {
-    let mut trailers = HeaderMap::with_capacity(1);
-    match status {
-        Ok(()) => {
-            trailers.insert(GRPC_STATUS, Code::Ok.header());
-        }
-        Err(failure) => write_failure(&mut trailers, failure),
-    }
-    trailers
-}
-
-fn write_failure(headers: &mut HeaderMap, failure: &Failure) {
-    headers.insert(GRPC_STATUS, failure.code.header());
-    if !failure.message.is_empty() {
-        headers.insert(GRPC_MESSAGE, percent_encoded(&failure.message));
-    }
 }
 
 /// The answer with a message, which has its frame already.

@@ -1,10 +1,11 @@
 //! One connection, from its first byte to its end.
 
+use crate::caller::{Caller, Shared};
 use crate::counters::Counters;
 use crate::limits::Limits;
 use crate::listen::Socket;
 use crate::peer::{Peer, identity};
-use crate::service::{Caller, Shared, serve};
+use crate::service::serve;
 use crate::wire::{Heard, Wire};
 use hyper::server::conn::http2;
 use hyper::service::service_fn;

@@ -16,6 +16,7 @@
 
 mod body;
 mod call;
+mod caller;
 mod connection;
 mod counters;
 mod gate;

@@ -1,6 +1,7 @@
 //! The server's thread: listens, accepts, drains, stops.
 
 use crate::call::{Answers, Replies};
+use crate::caller::Shared;
 use crate::connection::{Counted, carry};
 use crate::counters::Counters;
 use crate::gate::Gate;
@@ -8,7 +9,6 @@ use crate::limits::Limits;
 use crate::listen::Listener;
 use crate::malformed::{Listener as MalformedListener, Malformed};
 use crate::queue::Inbox;
-use crate::service::Shared;
 use crate::tls::Tls;
 use rustls::ServerConfig;
 use std::io;

@@ -1,69 +1,23 @@
 //! One request, from its headers to its answer.
 
-use crate::body::{Answer, answered, failed, refused_as};
+use crate::body::{Answer, answered, failed, refused_as, streaming};
 use crate::call::{Call, Pending, Reply, Said, let_fall};
+use crate::caller::{Caller, Shared};
 use crate::counters::Counters;
-use crate::gate::{Gate, Pass};
+use crate::gate::Pass;
 use crate::headers::{self, Head};
 use crate::limits::Limits;
 use crate::message::{receive, too_slow};
-use crate::peer::Peer;
-use crate::queue::Inbox;
 use crate::status::{Code, Failure};
 use crate::stream;
 use bytes::Bytes;
 use http::{Request, Response, request::Parts};
 use hyper::body::Incoming;
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::oneshot;
 use tokio::time::timeout_at;
-
-/// What all connections of a server share.
-pub struct Shared {
-    /// Paths (`/package.Service/Method`) and their indices.
-    pub methods: HashMap<String, u32>,
-    /// Indices from here on are those of streaming methods.
-    pub unary: u32,
-    pub limits: Limits,
-    pub inbox: Arc<dyn Inbox>,
-    /// Something was pushed: the inbox is to be told once all that came with it has been.
-    pub pushed: Notify,
-    pub gate: Arc<Gate>,
-    /// Streaming calls'.
-    pub stream_gate: Arc<Gate>,
-    pub counters: Arc<Counters>,
-}
-
-impl Shared {
-    /// A place among the calls in flight. None if there is none, though calls that are over make room.
-    pub fn enter(&self) -> Option<Pass> {
-        self.gate.enter().or_else(|| {
-            self.inbox.sweep();
-            self.gate.enter()
-        })
-    }
-
-    /// Hands a call over.
-    pub fn push(&self, call: Call) {
-        self.inbox.push(call);
-        self.pushed.notify_one();
-    }
-}
-
-/// What the calls of one connection share.
-pub struct Caller {
-    pub shared: Arc<Shared>,
-    pub peer: Arc<Peer>,
-    /// Calls begun.
-    pub begun: AtomicU64,
-    /// Calls not yet over.
-    pub open: AtomicU32,
-    /// Turns true when the server is to end.
-    pub draining: watch::Receiver<bool>,
-}
 
 /// A call that is being worked on. Dropped before its end, its caller has given it up.
 struct Open<'a> {
@@ -114,7 +68,7 @@ async fn respond(request: Request<Incoming>, caller: &Arc<Caller>) -> Response<A
     // Its memory is not needed while the call waits.
     drop(parts);
     if method >= caller.shared.unary {
-        return stream::begin(method, &head, body, caller);
+        return stream::begin(method, &head, body, caller).map_or_else(|failure| failed(&failure), streaming);
     }
     counters.calls.one();
     let Some(pass) = caller.shared.enter() else {

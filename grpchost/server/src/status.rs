@@ -1,7 +1,10 @@
 //! gRPC's status codes, and how a status is written into headers.
 
-use http::HeaderValue;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use std::borrow::Cow;
+
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 
 /// A code of the gRPC specification ("Status codes and their use in gRPC").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,8 +74,28 @@ impl Failure {
     }
 }
 
+/// How a call ended that had an answer, or a stream.
+pub fn trailers(status: &Result<(), Failure>) -> HeaderMap {
+    let mut trailers = HeaderMap::with_capacity(1);
+    match status {
+        Ok(()) => {
+            trailers.insert(GRPC_STATUS, Code::Ok.header());
+        }
+        Err(failure) => write_failure(&mut trailers, failure),
+    }
+    trailers
+}
+
+/// A status alone.
+pub fn write_failure(headers: &mut HeaderMap, failure: &Failure) {
+    headers.insert(GRPC_STATUS, failure.code.header());
+    if !failure.message.is_empty() {
+        headers.insert(GRPC_MESSAGE, percent_encoded(&failure.message));
+    }
+}
+
 /// The value of `grpc-message`: percent-encoded as the specification asks ("Status-Message").
-pub fn percent_encoded(message: &str) -> HeaderValue {
+fn percent_encoded(message: &str) -> HeaderValue {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let mut encoded = Vec::with_capacity(message.len());
     for byte in message.bytes() {

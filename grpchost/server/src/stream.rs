@@ -4,15 +4,13 @@
 //! bounds what its caller may have said beyond it. Whoever takes a message may keep the call open instead of answering
 //! it: then all further messages are the taker's.
 
-use crate::body::{Answer, failed, streaming, trailers};
 use crate::call::{Call, Pending, Piece, Said, let_fall};
+use crate::caller::Caller;
 use crate::gate::Pass;
 use crate::headers::Head;
 use crate::message::Messages;
-use crate::service::Caller;
-use crate::status::{Code, Failure};
+use crate::status::{Code, Failure, trailers};
 use bytes::Bytes;
-use http::Response;
 use http_body::Frame;
 use hyper::body::Incoming;
 use std::future::{Future, pending};
@@ -24,13 +22,13 @@ use std::time::Instant;
 use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
-/// Begins to answer a streaming call.
-pub fn begin(method: u32, head: &Head, body: Incoming, caller: &Arc<Caller>) -> Response<Answer> {
+/// The answer to a streaming call.
+pub fn begin(method: u32, head: &Head, body: Incoming, caller: &Arc<Caller>) -> Result<Streaming, Failure> {
     let shared = &caller.shared;
     shared.counters.streams.one();
     let Some(pass) = shared.stream_gate.enter() else {
         shared.counters.streams_refused.one();
-        return failed(&Failure::new(Code::ResourceExhausted, "too many streaming calls"));
+        return Err(Failure::new(Code::ResourceExhausted, "too many streaming calls"));
     };
     let limits = &shared.limits;
     let stream = Stream {
@@ -40,7 +38,7 @@ pub fn begin(method: u32, head: &Head, body: Incoming, caller: &Arc<Caller>) -> 
         taker: None,
         open: Open::new(Arc::clone(caller), pass),
     };
-    streaming(Streaming { step: Some(Box::pin(stream.step())) })
+    Ok(Streaming { step: Some(Box::pin(stream.step())) })
 }
 
 /// An open stream, in the counters.
