@@ -28,8 +28,8 @@ async def _counted(server: Valkey) -> int:
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.xdist_group("store-faults")
 async def test_a_failover_under_load(host: str, tmp_path: Path) -> None:
-    """Calls are answered meanwhile as their limit says, none is charged twice, and the new master has what the old one
-    had passed on."""
+    """Calls are answered meanwhile as their limit says, none is charged twice, and the new master has what the old
+    one had passed on."""
     limit_file(tmp_path / "limits", "mesh", [{"key": "one", "rate_limit": a_year(LIMIT, on_store_failure="deny")}])
     async with (
         Valkey() as master,
