@@ -1,21 +1,16 @@
 """The servers that counters are in, and which of them a check goes to."""
 
-import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
-from redis.asyncio.retry import Retry
-from redis.asyncio.sentinel import Sentinel
-from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
-
 from ratelimit.counters.check import Failed, FailureKind
 from ratelimit.counters.redis.backoff import Backoff
 from ratelimit.counters.redis.batch import MakeBatch
-from ratelimit.counters.redis.connection import Connection, UnreachableError, connect
+from ratelimit.counters.redis.connection import Connection, connect
 from ratelimit.counters.redis.node import Node
-from ratelimit.counters.redis.settings import Address, RedisSettings, SettingsError, Topology, secret
+from ratelimit.counters.redis.sentinel import Sentinels
+from ratelimit.counters.redis.settings import RedisSettings, Topology
 from ratelimit.counters.redis.turn import Part, Turn
 from ratelimit.counters.stats import StoreStats
 
@@ -113,37 +108,9 @@ def _dial(settings: RedisSettings, scripts: Sequence[str]) -> Callable[[], Await
 
 
 def _dial_sentinels(settings: RedisSettings, scripts: Sequence[str]) -> Callable[[], Awaitable[Connection]]:
+    sentinels = Sentinels(settings)
+
     async def dial() -> Connection:
-        return await connect(settings, await _master(settings), scripts)
+        return await connect(settings, await sentinels.master(), scripts)
 
     return dial
-
-
-async def _master(settings: RedisSettings) -> Address:
-    """Whom the Sentinels name. Raises UnreachableError."""
-    options: dict[str, object] = {
-        "socket_timeout": settings.connect_s,
-        "socket_connect_timeout": settings.connect_s,
-        "retry": Retry(NoBackoff(), 0),
-        "username": settings.sentinel_username or None,
-    }
-    try:
-        options["password"] = secret(settings.sentinel_password, settings.sentinel_password_file) or None
-        if settings.tls:
-            options |= {
-                "ssl": True,
-                "ssl_ca_certs": str(settings.ca_file) if settings.ca_file else None,
-                "ssl_certfile": str(settings.certificate_file) if settings.certificate_file else None,
-                "ssl_keyfile": str(settings.key_file) if settings.key_file else None,
-                "ssl_cert_reqs": "none" if settings.insecure else "required",
-                "ssl_check_hostname": not settings.insecure,
-            }
-        sentinel = Sentinel(settings.addresses, sentinel_kwargs=options)  # type: ignore[no-untyped-call]
-        try:
-            async with asyncio.timeout(settings.connect_s * max(1, len(settings.addresses))):
-                host, port = await sentinel.discover_master(settings.master)
-        finally:
-            await sentinel.aclose()
-    except (RedisError, OSError, SettingsError) as error:
-        raise UnreachableError(f"no Sentinel of {settings.place} names a master: {error}") from error
-    return str(host), int(port)
