@@ -61,3 +61,49 @@ def test_it_is_full_from_the_first_look_at_a_busy_time_to_the_first_at_a_free_on
     assert not is_full()
     now, used = 13.0, 2.15
     assert not is_full()
+
+
+def answering(turn: Turn) -> None:
+    for call, message in enumerate(turn.messages):
+        turn.answer(call, message)
+
+
+async def test_who_goes_while_a_full_process_waits_is_in_no_turn_and_the_next_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(gather, "WAIT_S", 0.02)
+    seen: list[list[bytes]] = []
+
+    def decide(turn: Turn) -> None:
+        seen.append(list(turn.messages))
+        answering(turn)
+
+    gatherer = Gatherer(decide, Gate(Door()), lambda: True)
+    gone = asyncio.create_task(gatherer.ask(b"gone", 1e9))
+    await asyncio.sleep(0)
+    assert gatherer.waiting == 1
+    gone.cancel()
+    await asyncio.wait((gone,))
+    assert gatherer.waiting == 0
+    await asyncio.sleep(0.05)
+    assert seen == []
+    assert await asyncio.wait_for(gatherer.ask(b"next", 1e9), 20) == b"next"
+    assert seen == [[b"next"]]
+
+
+async def test_a_gate_that_closes_while_a_full_process_waits_is_heeded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gather, "WAIT_S", 0.01)
+    door = Door()
+    gatherer = Gatherer(answering, Gate(door, patience_s=3600), lambda: True)
+    first = asyncio.create_task(gatherer.ask(b"first", 1e9))
+    await asyncio.sleep(0)
+    door.is_open = False
+    await asyncio.sleep(0.03)
+    second = asyncio.create_task(gatherer.ask(b"second", 1e9))
+    await asyncio.sleep(0)
+    assert not first.done()
+    assert gatherer.waiting == 2
+    door.open()
+    answers = await asyncio.wait_for(asyncio.gather(first, second), 20)
+    assert list(answers) == [b"first", b"second"]
+    assert gatherer.waiting == 0
