@@ -37,6 +37,7 @@ class RedisStore:
         self._fleet: Fleet = kind(settings, made, [script.text for script in scripts], self, self.stats)
         self._turns: set[Turn] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._sweeps_at = inf  # uvloop's timer for a time that has come does not say when
         self._tell_ready: Callable[[], None] = _nobody
         self._tell_change: Callable[[], None] = _nobody
 
@@ -79,12 +80,13 @@ class RedisStore:
                 if not call:
                     turn.settle(place, ())
         self._fleet.decide(turn)
-        if turn in self._turns and (self._timer is None or until < self._timer.when()):
+        if turn in self._turns and (self._timer is None or until < self._sweeps_at):
             self._sweep_at(until)
 
     def _sweep_at(self, until: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        self._sweeps_at = until
         self._timer = self._loop.call_at(until, self._sweep) if until < inf else None
 
     def _sweep(self) -> None:
