@@ -16,6 +16,8 @@ from ratelimit.host.limits import DEFAULT_LIMITS
 
 Call = aio.ServicerContext[bytes, bytes]
 
+_SHED: Final = Failure(Status.RESOURCE_EXHAUSTED, "too many calls are under way: come again")
+
 QUIET_S: Final = 0.01
 LONGEST_HOLD_S: Final = 0.25
 
@@ -71,7 +73,7 @@ class GrpcioCalls:
         counts.calls += 1
         if counts.in_flight >= self._most:
             counts.shed += 1
-            await call.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many calls are under way: come again")
+            await _aborted(call, _SHED)
         left = cast("float | None", call.time_remaining())
         deadline = inf if left is None else self._loop.time() + left
         counts.in_flight += 1
@@ -95,5 +97,9 @@ class GrpcioCalls:
 
 
 async def _aborted(call: Call, failure: Failure) -> NoReturn:
-    await call.abort(STATUS[failure.status], failure.message)
+    try:
+        await call.abort(STATUS[failure.status], failure.message)
+    except aio.InternalError as gone:
+        # Its caller is: grpcio logs a traceback of that, but none of a call that is cancelled.
+        raise asyncio.CancelledError from gone
     raise AssertionError("abort always raises")

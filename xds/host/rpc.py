@@ -51,15 +51,15 @@ def served(rpc: Rpc, serve: Stream | Unary) -> Served:
         (False, False): grpc.unary_unary_rpc_method_handler,
     }
     make: Any = kinds[rpc.client_streams, rpc.server_streams]
-    return Served(rpc, make(_unless_gone(serve) if rpc.client_streams or rpc.server_streams else serve))
+    return Served(rpc, make(_unless_gone(serve)))
 
 
-def _unless_gone(serve: Any) -> Stream:
-    async def serving(request: Any, call: Call) -> None:
+def _unless_gone(serve: Any) -> Any:
+    async def serving(request: Any, call: Call) -> Any:
         try:
-            await serve(request, call)
+            return await serve(request, call)
         except aio.InternalError as gone:
-            # A message was for nobody: grpcio logs a traceback of it, but none of a call that is cancelled.
+            # What was said is for nobody: grpcio logs a traceback of it, but none of a call that is cancelled.
             raise asyncio.CancelledError from gone
 
     return serving
