@@ -33,7 +33,7 @@ async def test_a_process_that_is_full_waits_for_more_calls(
     for _ in range(3):
         await asyncio.sleep(0)
     second = asyncio.create_task(gatherer.ask(b"second", 1e9))
-    assert await asyncio.gather(first, second) == [b"first", b"second"]
+    assert list(await asyncio.gather(first, second)) == [b"first", b"second"]
     assert seen == turns
 
 
